@@ -20,7 +20,7 @@ from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss, batch_loss, m
     r" \operatorname{mean}_{-,\ s_{ik}\ge m_-}\,(s_{ik} - m_-)",
     source="Zhang et al. 2024 (ICLR, arXiv 2307.04047)",
     sentence="Pulls pairs of one class up to one similarity and pushes pairs of two classes down to another, the same "
-    "for all classes, so that one threshold between them suits every class. Pairs beyond their margin do not count.",
+    "for all classes, so that one threshold between them suits every class. Other pairs do not count.",
 )
 class ThresholdConsistentMargin(PairLoss):
     """Threshold-consistent margin loss (TCM) of the hard pairs of a batch.

@@ -101,6 +101,11 @@ def _edits(spec: RunSpec) -> str:
     return f"{without}, {len(spec.fork.relabel)} samples relabelled" if spec.fork.relabel else without
 
 
+def _tcm(spec: RunSpec) -> str:
+    chosen = spec.loss
+    return f"{chosen.tcm:g} with margins {chosen.tcm_m_pos:g} and {chosen.tcm_m_neg:g}" if chosen.tcm else "none"
+
+
 def _frozen(spec: RunSpec) -> str:
     if spec.model.freeze == "none":
         return "none"
@@ -166,6 +171,7 @@ RULES = (
     ),
     Rule("caution", "dropout", "it regularises, as a loss can", _key("model.dropout")),
     Rule("caution", "pull towards the initial weights", "it regularises, as a loss can", _key("loss.start_weight")),
+    Rule("note", "threshold-consistent margin", "it is a loss of pairs that is added to the other one", _tcm),
     Rule(
         "note",
         "starting point",

@@ -18,6 +18,7 @@ from dmlcore import losses
 from dmlcore.data import Dataset
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.losses.pairs import Contrastive
+from dmlcore.losses.threshold_consistency import ThresholdConsistentMargin
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models.networks import ImageNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
@@ -318,14 +319,27 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
     """Return a loss with gradients from same-class pairs only ("pulls") or other pairs only ("pushes"), else None."""
     if moves == "both":
         return None
-    metric = objective.metric
+    metric = _sided_loss(objective.metric, moves)
+    if objective.tcm is None:
+        return metric
+    tcm = _sided_loss(objective.tcm, moves)
+    return lambda *batch: metric(*batch) + objective.tcm_weight * tcm(*batch)
+
+
+def _sided_loss(metric: nn.Module, moves: Moves) -> Callable[..., Tensor]:
+    half: nn.Module
+    pulls = moves == "pulls"
     if isinstance(metric, losses.TripletLoss):
-        return partial(_sided_triplets, metric, moves == "pulls")
+        return partial(_sided_triplets, metric, pulls)
     if isinstance(metric, Contrastive):
-        margins = (metric.m_pos, -np.inf) if moves == "pulls" else (np.inf, metric.m_neg)
+        margins = (metric.m_pos, -np.inf) if pulls else (np.inf, metric.m_neg)
         half = Contrastive(*margins, metric.distance, metric.divisor)
-        return lambda embeddings, labels, *_: half(embeddings, labels)
-    raise TrainingError(f"moves: {moves} alone are known for triplet and contrastive losses; choose both")
+    elif isinstance(metric, ThresholdConsistentMargin):
+        half = ThresholdConsistentMargin(*((metric.m_pos, np.inf) if pulls else (-np.inf, metric.m_neg)))
+    else:
+        known = "triplet losses, contrastive and threshold_consistent_margin"
+        raise TrainingError(f"moves: {moves} alone are known for {known}; choose both")
+    return lambda embeddings, labels, *_: half(embeddings, labels)
 
 
 def _sided_triplets(metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, *_: object) -> Tensor:

@@ -69,6 +69,9 @@ FIRST: Mapping[str, Any] = {
         "memory_start": 1000,
         "batch_pairs": 0.0,
         "start_weight": 0.0,
+        "tcm": 0.0,
+        "tcm_m_pos": 0.9,
+        "tcm_m_neg": 0.5,
         "proxy_start": "random",
     },
     "projection": {

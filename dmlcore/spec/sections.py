@@ -287,6 +287,19 @@ class LossSpec(Section):
         le=1000,
         description="Weight of the mean distance between embeddings and those of the initial network; 0: none",
     )
+    tcm: float = Field(
+        0.0,
+        ge=0,
+        le=100,
+        description="Weight of the threshold-consistent margin (TCM) over all pairs of a batch, in addition to the "
+        "loss; 0: none",
+    )
+    tcm_m_pos: float = Field(
+        0.9, ge=-1, le=1, description="Cosine similarity up to which the TCM pulls pairs of one class together"
+    )
+    tcm_m_neg: float = Field(
+        0.5, ge=-1, le=1, description="Cosine similarity down to which the TCM pushes pairs of two classes apart"
+    )
 
 
 class ProjectionSpec(Section):

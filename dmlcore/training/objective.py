@@ -1,4 +1,8 @@
-"""Objective of a training run: the metric loss on mined tuples, plus an optional zero-shot prediction loss."""
+"""Objective of a training run: the metric loss on mined tuples, and the terms that a spec adds to it.
+
+These are the loss between the samples of a batch (`loss.batch_pairs`), zero-shot prediction (`pooling.zero_shot`), and
+the threshold-consistent margin (`loss.tcm`).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from dmlcore import losses, mining, pooling
 from dmlcore.catalogue import Catalogue
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
+from dmlcore.losses.threshold_consistency import ThresholdConsistentMargin
 from dmlcore.models.networks import Network
 from dmlcore.models.seeded import seeded
 from dmlcore.spec import RunSpec, SpecError, own_network
@@ -28,7 +33,17 @@ CATALOGUES: Mapping[str, Catalogue[Any]] = {
 
 
 class Objective(nn.Module):
-    """Loss of a training run: the metric loss, optionally mixed with zero-shot prediction from prototype shares."""
+    """Loss of a training run: the metric loss, and the terms that are added to it.
+
+    Args:
+        metric: Metric loss.
+        zero_shot: Zero-shot prediction from prototype shares, which is mixed with the metric loss; None for none.
+        share: Share of the zero-shot prediction loss in this mixture.
+        miner: Miner of the tuples for the metric loss; None for all tuples.
+        batch_pairs: Weight of the metric loss between the samples of a batch, for losses of proxies; 0 for none.
+        tcm: Threshold-consistent margin over all pairs of a batch, whatever tuples are mined; None for none.
+        tcm_weight: Weight of `tcm`, which is added to the mixture.
+    """
 
     def __init__(
         self,
@@ -37,11 +52,14 @@ class Objective(nn.Module):
         share: float = 0.0,
         miner: mining.BatchMiner | None = None,
         batch_pairs: float = 0.0,
+        tcm: ThresholdConsistentMargin | None = None,
+        tcm_weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.metric, self.zero_shot, self.share, self.miner = metric, zero_shot, share, miner
         self.batch_pairs = batch_pairs
-        self.zero_shot_value: Tensor | None = None  # value for the last batch
+        self.tcm, self.tcm_weight = tcm, tcm_weight
+        self.values: dict[str, Tensor] = {}  # unweighted values of the added terms for the last batch, by name
 
     def forward(
         self,
@@ -75,27 +93,29 @@ class Objective(nn.Module):
         loss: Tensor = self.metric(embeddings, labels, **more)
         if between is not None:
             loss = loss + self.batch_pairs * between
-        self.zero_shot_value = None
-        if self.zero_shot is None or shares is None or not shares.requires_grad:
-            return loss
-        predicted: Tensor = self.zero_shot(shares, labels)
-        self.zero_shot_value = predicted.detach()
-        return pooling.mixed(loss, predicted, self.share)
+        self.values = {}
+        if self.zero_shot is not None and shares is not None and shares.requires_grad:
+            predicted: Tensor = self.zero_shot(shares, labels)
+            self.values["zero_shot"] = predicted.detach()
+            loss = pooling.mixed(loss, predicted, self.share)
+        if self.tcm is not None:
+            inconsistency: Tensor = self.tcm(embeddings, labels)
+            self.values["tcm"] = inconsistency.detach()
+            loss = loss + self.tcm_weight * inconsistency
+        return loss
 
     def measured(self) -> dict[str, float | Tensor]:
         """Return statistics of the last batch by name.
 
         These are triplet statistics, what the metric loss reports itself (its method `measured`, for example the
-        losses and weights of ensemble members, or a learned threshold), and the zero-shot loss. On a GPU the values
-        are tensors, so that reading them later does not delay the step.
+        losses and weights of ensemble members, or a learned threshold), and the unweighted values of the terms
+        "zero_shot" and "tcm". On a GPU the values are tensors, so that reading them later does not delay the step.
         """
         counts: Counts | None = getattr(self.metric, "counts", None)
         numbers = counts.shares() if counts is not None else {}
         if measured := getattr(self.metric, "measured", None):
             numbers |= measured()
-        if self.zero_shot_value is not None:
-            numbers["zero_shot"] = self.zero_shot_value
-        return numbers
+        return numbers | self.values
 
 
 def create(spec: RunSpec, classes: int, model: Network) -> Objective:
@@ -118,7 +138,8 @@ def create(spec: RunSpec, classes: int, model: Network) -> Objective:
             )
     hyper: dict[str, Any] = dict(spec.miner.parameters)
     miner = None if spec.miner.name == mining.ALL else mining.create(spec.miner.name, **hyper)
-    return Objective(_with_memory(spec, bare), zero_shot, share, miner, spec.loss.batch_pairs)
+    tcm = ThresholdConsistentMargin(spec.loss.tcm_m_pos, spec.loss.tcm_m_neg) if spec.loss.tcm else None
+    return Objective(_with_memory(spec, bare), zero_shot, share, miner, spec.loss.batch_pairs, tcm, spec.loss.tcm)
 
 
 def metric_loss(spec: RunSpec, classes: int, pooled_dim: int = 0) -> nn.Module:
@@ -187,6 +208,11 @@ def refuse_unusable(spec: RunSpec) -> None:
     if spec.conditioning.neighbours and joins_learners(spec.loss.name):
         raise TrainingError(
             f"conditioning.neighbours: {spec.loss.name} combines the embeddings of several learners; set it to 0"
+        )
+    if spec.loss.tcm and joins_learners(spec.loss.name):
+        raise TrainingError(
+            f"loss.tcm: {spec.loss.name} combines the embeddings of several learners, so that other similarities are "
+            "compared with a threshold; set it to 0"
         )
     pool = spec.projection.pool
     if pool and pool < (per_class := loss.resolve(spec.loss.parameters)["per_class"]):

@@ -41,6 +41,7 @@ def has(issues, severity, *words):
         ("model.normalize=false", "caution", "(True and False)"),
         ("schedule.steps=4000", "caution", "(400 steps of 64 and 4,000 steps of 64)"),
         ("batch.samples=4", "caution", "(8 x 8 (balanced) and 8 x 4 (balanced))"),
+        ("loss.tcm=0.5", "note", "(none and 0.5 with margins 0.9 and 0.5)"),
         ("optimiser.learning_rate=1e-5", "note", "adam at 1e-05"),
         ("compute.precision=bfloat16", "note", "bfloat16"),
     ],

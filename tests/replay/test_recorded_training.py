@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from dmlcore import losses
+from dmlcore.losses.threshold_consistency import ThresholdConsistentMargin
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange, _sided
 from dmlcore.spec import RunSpec, SpecError
@@ -79,9 +80,11 @@ def test_a_fork_shares_the_past_and_equals_a_fresh_training(
     assert same(live, alone)
 
 
-@pytest.mark.parametrize("name", ["ranking", "ratio", "contrastive"])
-def test_pulls_and_pushes_alone_are_the_two_parts_of_the_whole(name: str) -> None:
-    objective = Objective(losses.for_training(name, classes=3, embedding_dim=2), None, 0.0)
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["ranking", "ratio", "contrastive", "threshold_consistent_margin"])
+def test_pulls_and_pushes_alone_are_the_two_parts_of_the_whole(name: str, weight: float) -> None:
+    tcm = ThresholdConsistentMargin(0.8, 0.2) if weight else None
+    objective = Objective(losses.for_training(name, classes=3, embedding_dim=2), tcm=tcm, tcm_weight=weight)
     points = 0.2 * torch.randn(9, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     labels = torch.arange(9) % 3
 
@@ -123,5 +126,5 @@ def test_what_cannot_change_is_refused_by_name() -> None:
     with pytest.raises(TrainingError, match="no split 'exam'"):
         LiveTraining(LiveSpec(TOY, splits=("exam",)))
     proxies = LiveTraining(LiveSpec(TOY.with_overrides(["loss.name=proxy_nca"]), (SpecChange(0, moves="pulls"),)))
-    with pytest.raises(TrainingError, match="pulls alone are known for triplet and contrastive losses"):
+    with pytest.raises(TrainingError, match="pulls alone are known for triplet losses, contrastive and"):
         proxies.frame(1)

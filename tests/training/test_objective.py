@@ -3,10 +3,12 @@ import torch
 from torch import nn
 
 from dmlcore import losses, mining, pooling
+from dmlcore.losses.threshold_consistency import ThresholdConsistentMargin
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training import build, objective
 from dmlcore.training.build import TrainingError
 from dmlcore.training.objective import Objective
+from tests.members import in_one_case
 
 EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
 LABELS = torch.arange(16) // 4
@@ -42,9 +44,45 @@ def test_a_memory_joins_the_loss_of_pairs() -> None:
     assert {"metric.embeddings", "metric.labels", "metric.steps"} <= made.state_dict().keys()
 
 
+@in_one_case(name=[name for name in losses.LOSSES if not objective.joins_learners(name)])
+def test_the_threshold_consistent_margin_is_added_to_any_loss(name: str) -> None:
+    sizes = (f"loss.name={name}", "model.embedding_dim=4")
+    bare = created(*sizes)
+    both = created(*sizes, "loss.tcm=0.3", "loss.tcm_m_pos=0.8", "loss.tcm_m_neg=0.1")
+    both.load_state_dict(bare.state_dict())  # the term learns nothing
+    x, expected = EMBEDDINGS.clone().requires_grad_(), EMBEDDINGS.clone().requires_grad_()
+    value = both(x, LABELS)
+    term = ThresholdConsistentMargin(0.8, 0.1)(expected, LABELS)
+    total = bare(expected, LABELS) + 0.3 * term
+    assert term > 0
+    assert torch.equal(value, total)
+    torch.testing.assert_close(torch.autograd.grad(value, x), torch.autograd.grad(total, expected))
+    assert both.measured()["tcm"] == term
+    assert bare.measured() == {key: number for key, number in both.measured().items() if key != "tcm"}
+
+
+def test_the_threshold_consistent_margin_sees_all_pairs_whatever_is_mined() -> None:
+    plain, mined = (created("loss.tcm=1", f"miner.name={miner}") for miner in ("all", "semi_hard"))
+    assert plain(EMBEDDINGS, LABELS) != mined(EMBEDDINGS, LABELS)
+    assert plain.measured()["tcm"] == mined.measured()["tcm"]
+
+
+def test_the_threshold_consistent_margin_is_added_after_zero_shot_prediction() -> None:
+    shares = torch.randn(16, 4, generator=torch.Generator().manual_seed(1)).softmax(1).requires_grad_()
+    predict, term = pooling.ZeroShotPrediction(4, 4), ThresholdConsistentMargin()
+    bare = Objective(losses.create("ranking"), predict, 0.2)
+    both = Objective(losses.create("ranking"), predict, 0.2, tcm=term, tcm_weight=0.5)
+    expected = bare(EMBEDDINGS, LABELS, shares) + 0.5 * term(EMBEDDINGS, LABELS)
+    assert torch.equal(both(EMBEDDINGS, LABELS, shares), expected)
+    assert both.measured().keys() == {*bare.measured(), "tcm"}
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
+        (["loss.name=wedl", "loss.tcm=0.1"], "loss.tcm: wedl combines the embeddings of several learners"),
+        (["loss.tcm=-1"], "loss.tcm: must be at least 0.0, got -1"),
+        (["loss.tcm_m_pos=1.2"], "loss.tcm_m_pos: must be at most 1.0, got 1.2"),
         (["miner.name=semi_hard", "loss.name=proxy_nca"], "miner: semi_hard chooses tuples of samples"),
         (["loss.name=proxy_nca", "loss.memory=2"], "loss.memory: a memory needs a loss of pairs"),
         (["model.name=resnet19"], r"model.name: unknown network 'resnet19'"),

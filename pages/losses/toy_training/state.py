@@ -217,5 +217,5 @@ def _toml(value: float | str) -> str:
 
 
 def sided(loss: str) -> bool:
-    """Return True if pulls and pushes of the loss can be separated, as for triplet losses and contrastive loss."""
-    return loss in losses.names() or loss == "contrastive"
+    """Return True if pulls and pushes of the loss can be separated, see `recorded_training`."""
+    return loss in losses.names() or loss in ("contrastive", "threshold_consistent_margin")

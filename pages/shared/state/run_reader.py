@@ -25,6 +25,8 @@ from pages.shared.state.time_left import PACE
 KEPT = 256  # maximum number of runs with curves cached in memory
 # prefixes of the keys in "step" rows that hold values of ensemble members
 MEMBERS = {"loss_": "member_losses", "weight_": "member_weights"}
+# keys in "step" rows whose curves are shown next to those of "measure" rows
+IN_STEPS = ("diversity", "tcm")
 # prefixes of the keys of additional scores, which exist if a run conditions embeddings on neighbours
 BESIDE = ("alone", "inductive", "transductive")
 MOST_MEMBERS = 32  # maximum number of curves per ensemble that are kept
@@ -70,7 +72,7 @@ class RunHistory:
     """Contents of a run's metrics.jsonl read so far.
 
     `scores` maps the evaluated representation ("inputs", "untrained" or "trained") to its "scores" row. `measures`
-    holds curves of the values in "measure" rows, and of NMI and diversity, by name; `histograms` holds the histograms
+    holds curves of the values in "measure" rows, of NMI, and of `IN_STEPS`, by name; `histograms` holds the histograms
     in "measure" rows. `members` holds three groups of curves: under "member_losses" and "member_weights" those of an
     ensemble by loss, and under "validation" the additional scores of runs that condition embeddings on neighbours.
     `projections` holds the number of finished projections by step.
@@ -96,6 +98,9 @@ class RunHistory:
             self.loss.add(row["step"], row["loss"])
             if "active" in row:
                 self.active.add(row["step"], row["active"])
+            for name in IN_STEPS:
+                if row.get(name) is not None:
+                    self.measures.setdefault(name, Series()).add(row["step"], row[name])
             self._of_an_ensemble(row)
         # validation rows before this row evaluated the embeddings before conditioning on neighbours
         elif kind == "conditioning":
@@ -120,8 +125,6 @@ class RunHistory:
             self._measured(row)
 
     def _of_an_ensemble(self, row: Row) -> None:
-        if row.get("diversity") is not None:
-            self.measures.setdefault("diversity", Series()).add(row["step"], row["diversity"])
         for name, value in row.items():
             for beginning, panel in MEMBERS.items():
                 if name.startswith(beginning) and value is not None:

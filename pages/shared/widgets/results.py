@@ -35,6 +35,7 @@ PANELS = {
     "active": ("active tuples", ".3~%", 110),
     "member_weights": ("weights of the losses", ".3~%", 150),
     "member_losses": ("losses of the ensemble", ".3~g", 150),
+    "tcm": ("threshold-consistent margin", ".3~g", 110),
     "diversity": ("distance of the learners", ".3~g", 110),
     "positive_distance": ("distance of positives", ".3~g", 130),
     "negative_distance": ("distance of negatives", ".3~g", 130),

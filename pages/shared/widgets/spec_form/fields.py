@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from dmlcore.catalogue import Slider
 from dmlcore.spec import keys
 from pages.shared.widgets.forms import Form, Words
 from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
@@ -22,6 +23,12 @@ def field(form: Form, key: str, **shown: Any) -> Any:
 def choice(form: Form, key: str, options: list[str], words: Words, **shown: Any) -> str:
     """Show a select box for a key of a spec, such as "loss.name", with the options that apply; return the option."""
     return form.choice(key, LABELS[key], options, words=words, **{"help": keys()[key].description} | shown)
+
+
+def slider(form: Form, key: str, symbol: str, low: float, high: float, step: float = 0.01) -> float:
+    """Show a slider from `low` to `high` for a number in a spec, with its LaTeX `symbol`, and return the number."""
+    info = keys()[key]
+    return float(form.parameter(key, key, Slider(low, high, symbol, info.description or "", step=step), info.default))
 
 
 def row(form: Form, *keys: str, **shown: Any) -> None:

@@ -13,13 +13,13 @@ from dmlcore.models import pretrained
 from dmlcore.models.pretrained import PublicWeights
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
-from dmlcore.training.objective import CATALOGUES, has_proxies_among_samples
+from dmlcore.training.objective import CATALOGUES, has_proxies_among_samples, joins_learners
 from pages.shared.state.spec_link import BASES, presets
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form import training_section
-from pages.shared.widgets.spec_form.fields import choice, field, row
+from pages.shared.widgets.spec_form.fields import choice, field, row, slider
 from pages.shared.widgets.spec_form.values import (
     A_FILE,
     A_RUN,
@@ -45,6 +45,7 @@ from pages.shared.words.labels import LABELS, WORDS
 from pages.shared.words.titles import data_choice, data_choices, label, loss_title
 
 QUICK, PUBLISHED = "Example", protocol_form.PUBLISHED
+TCM = "threshold_consistent_margin"  # loss that `loss.tcm` adds to another one
 STARTS = {AT_RANDOM: "random initialisation", IMAGENET: "ImageNet weights", A_RUN: "one of your runs", A_FILE: "a file"}
 
 
@@ -143,6 +144,18 @@ def loss_fields(form: Form) -> None:
     if has_proxies_among_samples(loss):
         with st.expander("Projections: proxies on samples"):
             _projections(form)
+    if not joins_learners(loss):
+        with st.expander(f"{losses.describe(TCM).title}: one threshold for all classes"):
+            _threshold_consistency(form)
+
+
+def _threshold_consistency(form: Form) -> None:
+    """Show the settings of the threshold-consistent margin as a term that is added to the loss."""
+    if not slider(form, "loss.tcm", r"\lambda", 0, 2, step=0.05):
+        st.caption(f"{losses.describe(TCM).sentence} Published setting: 1.")
+        return
+    slider(form, "loss.tcm_m_pos", "m_+", -1, 1)
+    slider(form, "loss.tcm_m_neg", "m_-", -1, 1)
 
 
 def _projections(form: Form) -> None:

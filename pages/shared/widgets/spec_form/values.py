@@ -102,6 +102,9 @@ def spec_of(form: Form) -> RunSpec:
         nested["loss"]["batch_pairs"] = 0.0
     if not getattr(losses.describe(values["loss.name"]), "proxies", False):
         nested["loss"]["proxy_start"] = "random"
+    if joins_learners(values["loss.name"]) or not values["loss.tcm"]:
+        for key in ("tcm", "tcm_m_pos", "tcm_m_neg"):
+            del nested["loss"][key]
     if not projects(values):
         del nested["projection"]
     if not conditions(values):

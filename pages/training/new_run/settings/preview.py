@@ -36,6 +36,8 @@ def show(spec: RunSpec, summary: Summary | None, *, linked: bool, ready: bool) -
     """
     if ready:
         _describe_loss(spec)
+        if spec.loss.tcm:
+            _describe_threshold_consistency(spec)
         if spec.projection.pool:
             _describe_projections(spec)
         if spec.conditioning.neighbours:
@@ -107,6 +109,17 @@ def _describe_loss(spec: RunSpec) -> None:
         "entangled": r"the mean over pairs of $\log(1+\sum_n e^E)$",
     }.get(spec.loss.reduction, f"$E$ clamped {window}")
     st.caption(f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is {value}.")
+
+
+def _describe_threshold_consistency(spec: RunSpec) -> None:
+    chosen, term = spec.loss, losses.describe("threshold_consistent_margin")
+    st.subheader(f"{term.title}: one threshold for all classes", anchor=False)
+    st.latex(rf"E+\lambda\,\Bigl({term.latex}\Bigr)")
+    st.markdown(term.sentence)
+    st.caption(
+        f"{term.source}. $\\lambda$ = {chosen.tcm:g}, $m_+$ = {chosen.tcm_m_pos:g}, $m_-$ = {chosen.tcm_m_neg:g}; $s$ "
+        "is the cosine similarity of a pair of the batch."
+    )
 
 
 def _describe_projections(spec: RunSpec) -> None:

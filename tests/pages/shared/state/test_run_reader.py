@@ -9,6 +9,7 @@ import pytest
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from pages.shared.state import run_reader
+from pages.shared.widgets import results
 from pages.shared.words import numbers
 
 
@@ -46,6 +47,13 @@ def test_only_what_was_appended_is_read(run):
     assert second.validation.arrays()[1].tolist() == [0.25]
     assert set(second.scores) == {"inputs"}
     assert second.offset > offset
+
+
+def test_terms_of_the_loss_are_curves(run):
+    append(run, step(1, 0.5) | {"tcm": 0.25}, step(2, 0.4) | {"tcm": 0.125, "zero_shot": 3.0})
+    history = run_reader.Reader().history(run)
+    assert [values.tolist() for values in history.measures["tcm"].arrays()] == [[1, 2], [0.25, 0.125]]
+    assert "tcm" in results.PANELS
 
 
 def test_a_torn_last_line_waits(run):

@@ -106,6 +106,8 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(open_page
         helps.update(widget.help for kind in kinds for widget in app.get(kind))
 
     look()  # settings of an mlp
+    app.slider(key="train-loss-tcm").set_value(0.5).run()
+    look()
     app.selectbox(key="train-preset").select("cub").run()
     for key, choice in {
         "pooling-name": "gsp",
@@ -186,6 +188,28 @@ def test_only_what_applies_is_shown_and_handed_on(open_page):
     assert not {"train-conditioning-layers", "train-conditioning-after"} & keys_of()
     app.number_input(key="train-loss-memory").set_value(3).run()  # the memory stores embeddings of single samples only
     assert shown_spec(app).conditioning.neighbours == 0
+
+
+def test_the_threshold_consistent_margin_is_added_to_the_chosen_loss(open_page):
+    app = open_page()
+    digest = shown_spec(app).digest()
+    assert "train-loss-tcm-m-pos" not in {slider.key for slider in app.slider}
+    app.slider(key="train-loss-tcm").set_value(0.5).run()
+    app.slider(key="train-loss-tcm-m-pos").set_value(0.8).run()
+    loss = shown_spec(app).loss
+    assert (loss.name, loss.tcm, loss.tcm_m_pos, loss.tcm_m_neg) == ("ranking", 0.5, 0.8, 0.5)
+    assert says(" ".join(text.value for text in app.caption), "Zhang et al. 2024", "= 0.5, $m_+$ = 0.8, $m_-$ = 0.5")
+    assert leads_on(app)
+    assert shown_spec(reopened(app)) == shown_spec(app)
+    app = open_page(base="digits", set="loss.tcm=7")  # beyond the end of the slider
+    assert shown_spec(app).loss.tcm == app.slider(key="train-loss-tcm").value == 7
+    app.selectbox(key="train-loss-name").select("wedl").run()  # other similarities are compared with a threshold
+    assert "train-loss-tcm" not in {slider.key for slider in app.slider}
+    assert shown_spec(app).loss.tcm == 0
+    app.selectbox(key="train-loss-name").select("ranking").run()
+    app.slider(key="train-loss-tcm-m-neg").set_value(0.1).run()
+    app.slider(key="train-loss-tcm").set_value(0.0).run()
+    assert shown_spec(app).digest() == digest  # margins of no term make no other run
 
 
 def test_a_backbone_starts_from_weights_a_run_or_a_file(open_page, no_weights, tmp_path):
@@ -302,7 +326,7 @@ def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(open_page):
             app.selectbox(key="train-loss-name").select(name).run()
             assert not app.exception
             formula = losses.formula(name)
-            sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)}
+            sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)} - {"train-loss-tcm"}
             prefix = f"train-loss-{name.replace('_', '-')}-"
             assert sliders == {prefix + key for key, p in formula.sliders.items() if isinstance(p, Slider)}
             spec = shown_spec(app)
