@@ -145,8 +145,8 @@ class MeanFieldMultiSimilarity(MeanFieldLoss):
 
         # one row per class in the batch, one column per class
         push = log_means(self.beta * (s - self.m), group, len(present))
-        both = push[:, present]
-        push = push.index_copy(1, present, torch.logaddexp(both, both.mT))
+        mutual = push[:, present]
+        push = push.index_copy(1, present, torch.logaddexp(mutual, mutual.mT))
         push = log1p_exp(push).masked_fill(self.own(present), 0.0)
         # of a class in the batch and another class, only pairs with an absent class occur once among these rows
         orders = torch.full_like(push[0], 2.0).index_fill(0, present, 1.0)
