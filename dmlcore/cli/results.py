@@ -28,6 +28,13 @@ def export(
     selection: Annotated[
         str, typer.Option(help="Id of a selection, as in the address of a page [default: all samples]")
     ] = "",
+    fmr: Annotated[
+        float | None,
+        typer.Option(
+            help="Promised false match rate of the threshold in the metadata of weights or a network; 0 for no "
+            "threshold [default: 0.01 if the run has validation classes]"
+        ),
+    ] = None,
     runs: Runs = None,
 ) -> None:
     """Export weights, embeddings, a report, a map or a projector folder of a run. A failed export leaves no file."""
@@ -46,7 +53,7 @@ def export(
         raise CommandError(f"--selection {selection}: the run has no such selection")
     remarks = protocols.remarks(source.spec)
     indices = None if chosen is None else chosen.indices
-    print(exporting.write(source, given[0], indices, split=split, remarks=remarks, report=warn))
+    print(exporting.write(source, given[0], indices, split=split, fmr=fmr, remarks=remarks, report=warn))
 
 
 def eject(

@@ -6,8 +6,9 @@ the validation split are computed with the best weights and cached in embeddings
 embeddings, embeddings/DIGEST.npz.
 
 An embedding set has no network. Its split column, if there is one, names the classes: those of the validation rows are
-seen, or those of the training rows if no class has validation rows only; those of the test rows are unseen. Without
-such a column, the first half of the classes is seen and the second half unseen, as for a network trained on the set.
+seen, or all but those of the test rows if fewer than two classes have validation rows only; those of the test rows are
+unseen. Without such a column, the first half of the classes is seen and the second half unseen, as for a network that
+is trained on the set.
 """
 
 from __future__ import annotations
@@ -239,8 +240,11 @@ def _whitened(dataset: Dataset, features: Singles, labels: Ints, splits: dict[st
     if features.shape[1] > feature_baselines.MOST_FEATURES or len(features) < 2:
         return {}
     is_vectors = len(dataset.inputs.shape) == 2
-    fitted = feature_baselines.whitened(features, labels, is_vectors)
-    return {name: _of_splits(dataset, lambda split, map=map: map(splits[split])) for name, map in fitted}
+    made = {}
+    for name, whiten in feature_baselines.whitened(features, labels, is_vectors):
+        embedded = {split: whiten(values) for split, values in splits.items()}
+        made[name] = _of_splits(dataset, embedded.__getitem__)
+    return made
 
 
 # ---- embedding sets
@@ -251,33 +255,33 @@ def _sides_of_set(run: Run) -> Sides:
     found = stored.load(run.path / run_directory.SET)
     if not found.labelled:
         raise ThresholdError(f"{run.id} has no labels; import it again with a column of labels: dml import --help")
-    if len(found.labels) != len(side.indices):
+    if len(found.labels) <= side.indices.max():
         raise Unreadable(f"The embeddings of {run.id} do not belong to its set. Import it again.")
-    is_seen, seen, unseen, note = _division(found)
-    for name, labels in ((seen, found.labels[is_seen]), (unseen, found.labels[~is_seen])):
+    is_seen, seen, note = _seen(found)
+    is_unseen, unseen = found.labels >= found.train_classes, "second half" if seen == "first half" else "test classes"
+    for name, labels in ((seen, found.labels[is_seen]), (unseen, found.labels[is_unseen])):
         if (count := len(np.unique(labels))) < 2:
             raise ThresholdError(
                 f"{run.id} has too few classes: two are needed to choose a threshold and two more to measure it, but "
                 f"the {name} of the {len(found.class_names):,} classes are {count}; import a set with more classes"
             )
-    chosen = is_seen[side.indices]
-    return _limited(Sides(_subset(side, chosen, seen), _subset(side, ~chosen, unseen), note))
+    rows = side.indices
+    return _limited(Sides(_subset(side, is_seen[rows], seen), _subset(side, is_unseen[rows], unseen), note))
 
 
-def _division(found: stored.EmbeddingSet) -> tuple[Bools, str, str, str]:
-    """Return a mask (N,) of the samples of seen classes, the names of both sides, and a note on the choice."""
+def _seen(found: stored.EmbeddingSet) -> tuple[Bools, str, str]:
+    """Return a mask (N,) of the samples of seen classes, the name of these classes, and a note on the choice."""
     trained = found.labels < found.train_classes
     column = found.roles.split
     if found.split != "classes" or column is None:
-        note = "no column divides the classes: the threshold is chosen on the first half of them"
-        return trained, "first half", "second half", note
+        return trained, "first half", "no column divides the classes: the threshold is chosen on the first half of them"
     splits = np.array(roles.splits_of(found.columns.column(column), column))
     fitted = np.unique(found.labels[splits == "train"])
     held_out = trained & ~np.isin(found.labels, fitted)
     if len(np.unique(found.labels[held_out])) > 1:
-        return held_out, "validation classes", "test classes", ""
-    note = "no class has validation rows only, so the threshold is chosen on training classes"
-    return trained, "training classes", "test classes", note
+        return held_out, "validation classes", ""
+    note = "fewer than two classes have validation rows only: the threshold is chosen on training classes"
+    return trained, "training classes", note
 
 
 def _baselines_of_set(run: Run) -> dict[str, Sides]:

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,9 @@ from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Array
+
+if TYPE_CHECKING:
+    from dmlcore.inspection.trained_model import TrainedModel
 
 # names of the exports that `content` returns
 CONTENTS = ("report.html", "samples.csv", "embeddings.npz", "embeddings.parquet", "projector.zip", "map.csv")
@@ -225,6 +228,7 @@ def write(
     selection: ArrayLike | None = None,
     *,
     split: str = "test",
+    fmr: float | None = None,
     remarks: Sequence[str] = (),
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
@@ -238,14 +242,17 @@ def write(
         split: Split whose embeddings are written: "test" (with the gallery, if there is one), "train" or "validation".
             Embeddings of the test split are those of the last evaluation; embeddings of the other splits are computed
             by this call with the best weights of the run.
+        fmr: Promised false match rate of the threshold in the metadata of weights or a network; 0 for no threshold. By
+            default it is 0.01, and the threshold is left out, with a report, if none can be chosen.
         remarks: Lines shown below the scores of a report; see `report.html`.
-        report: Called with one sentence for each item that could not be included.
+        report: Called with one sentence for each item that could not be included, and with the threshold.
 
     Returns:
         The path `to`.
 
     Raises:
-        ExportError: The extension is unknown, the run lacks the requested data, or the folder is not empty.
+        ExportError: The extension is unknown, the run lacks the requested data, no threshold can be chosen for the
+            given rate, or the folder is not empty.
     """
     if to.suffix not in ("", ".safetensors", ".onnx", ".html", ".npz", ".parquet", ".csv"):
         raise ExportError(
@@ -255,9 +262,11 @@ def write(
     if to.suffix in (".safetensors", ".onnx", ".html", ".csv") and split != "test":
         raise ExportError(f"{to.name}: only embeddings have a split; end it in .npz or .parquet, or give a folder")
     if to.suffix == ".safetensors":
-        return _write_weights(run, to, selection)
+        return _write_weights(run, to, selection, fmr, report)
     if to.suffix == ".onnx":
-        return _write_onnx(run, to, selection, report)
+        return _write_onnx(run, to, selection, fmr, report)
+    if fmr is not None:
+        raise ExportError(f"{to.name}: only a network carries a threshold; end it in .safetensors or .onnx")
     rows = _test_table(run, selection, report) if split == "test" else _split_table(run, split, selection)
     if not to.suffix:
         save_folder(rows, to)
@@ -285,27 +294,31 @@ def _write_rows(rows: EmbeddingTable, file: IO[bytes], suffix: str, plane: Map |
         file.write(reports.html(rows, plane, remarks).encode())
 
 
-def _write_weights(run: Run, to: Path, selection: ArrayLike | None) -> Path:
+def _write_weights(
+    run: Run, to: Path, selection: ArrayLike | None, fmr: float | None, report: Callable[[str], None]
+) -> Path:
     from dmlcore.inspection import trained_model  # imported here because it imports torch
 
     if selection is not None:
         raise ExportError(f"{to.name}: weights have no selection; drop it")
     try:
-        trained_model.export(trained_model.load(run), to)
+        trained_model.export(_load_with_threshold(run, fmr, report), to)
     except ValueError as error:
         raise ExportError(str(error)) from None
     return to
 
 
-def _write_onnx(run: Run, to: Path, selection: ArrayLike | None, report: Callable[[str], None]) -> Path:
-    from dmlcore.inspection import onnx_file, trained_model  # imported here because they import torch
+def _write_onnx(
+    run: Run, to: Path, selection: ArrayLike | None, fmr: float | None, report: Callable[[str], None]
+) -> Path:
+    from dmlcore.inspection import onnx_file  # imported here because it imports torch
 
     if selection is not None:
         raise ExportError(f"{to.name}: a network has no selection; drop it")
     if run.is_embedding_set:
         raise ExportError(f"{run.id} is an embedding set and has no network; export its embeddings (.parquet or .npz)")
     try:
-        difference = onnx_file.export(trained_model.load(run), to)
+        difference = onnx_file.export(_load_with_threshold(run, fmr, report), to)
     except onnx_file.OnnxError as error:
         raise ExportError(f"{to.name}: {error}") from None
     if difference is None:
@@ -313,6 +326,28 @@ def _write_onnx(run: Run, to: Path, selection: ArrayLike | None, report: Callabl
     else:
         report(f"checked with onnxruntime: the largest difference from PyTorch is {difference:.1e}")
     return to
+
+
+def _load_with_threshold(run: Run, fmr: float | None, report: Callable[[str], None]) -> TrainedModel:
+    """Return the trained network of a run with a threshold; see `fmr` of `write`."""
+    from dmlcore.inspection import thresholds, trained_model  # imported here because they import torch
+    from dmlcore.storage import checkpoint
+
+    model = trained_model.load(run)
+    if fmr == 0:
+        return model
+    try:
+        source = run.embeddings()
+        if source is not None and source.stem != checkpoint.digest_of(model.network.state_dict()):
+            raise ExportError(f"{run.id} was trained further since its evaluation; run: dml evaluate {run.id}")
+        model.threshold = thresholds.threshold(run, thresholds.FMR if fmr is None else fmr)
+    except (ValueError, RuntimeError, OSError) as error:
+        if fmr is not None:
+            raise ExportError(f"no threshold for --fmr {fmr:g}: {error}") from None
+        report(f"the file has no threshold: {error}")
+    else:
+        report(model.threshold.sentence)
+    return model
 
 
 def _test_table(

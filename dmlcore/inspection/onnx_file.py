@@ -2,7 +2,8 @@
 
 The graph has the input `inputs` and the output `embeddings` (B, D), float32, for any batch size B. Inputs are those of
 `trained_model.TrainedModel.forward`: images (B, C, H, W) uint8 in 0..255, vectors (B, F) float32, or token ids (B, L)
-int64. Decoding, resizing and cropping of image files is not part of the graph.
+int64. Decoding, resizing and cropping of image files is not part of the graph. The metadata hold the spec, the format
+of the inputs, and the threshold of the model, if it has one, as JSON.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ def _graph(model: TrainedModel) -> bytes:
         "version": dmlcore.__version__,
         "inputs": json.dumps(asdict(model.inputs)),
         "spec": model.spec.to_json(),
+        **({} if model.threshold is None else {"threshold": model.threshold.to_json()}),
     }
     log = logging.getLogger("torch.onnx")
     level = log.level

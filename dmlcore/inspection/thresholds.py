@@ -120,7 +120,8 @@ class Recommendation:
     @classmethod
     def from_json(cls, text: str) -> Recommendation:
         """Return what `to_json` has written; raises ValueError for anything else."""
-        return _ADAPTER.validate_json(text)
+        found: Recommendation = _ADAPTER.validate_json(text)
+        return found
 
 
 _ADAPTER: TypeAdapter[Any] = TypeAdapter(Recommendation)
@@ -158,12 +159,13 @@ def recommend(pair: Sides, fmr: float = FMR) -> Recommendation:
     seen, unseen = pair.seen.pairs, pair.unseen.pairs
     moved = metrics.transfer(seen, unseen, fmr)
     chosen_fmr, chosen_fnmr = seen.rates_at(moved.threshold)
-    intervals = (seen.interval(lambda curve, side=side: curve.rates_at(moved.threshold)[side]) for side in (0, 1))
+    fmr_interval = seen.interval(lambda curve: curve.rates_at(moved.threshold)[0])
+    fnmr_interval = seen.interval(lambda curve: curve.rates_at(moved.threshold)[1])
     return Recommendation(
         threshold=moved.threshold,
         threshold_interval=moved.threshold_interval,
         promised=fmr,
-        seen=_rates(pair.seen, (chosen_fmr, chosen_fnmr), *intervals),
+        seen=_rates(pair.seen, (chosen_fmr, chosen_fnmr), fmr_interval, fnmr_interval),
         unseen=_rates(pair.unseen, (moved.measured, moved.fnmr), moved.interval, moved.fnmr_interval),
         ratio=moved.ratio,
         ratio_interval=moved.ratio_interval,
@@ -192,7 +194,7 @@ def _rates(side: Side, rates: tuple[float, float], fmr_interval: Interval, fnmr_
 def describe(found: Recommendation) -> str:
     """Return a recommendation as text: sentence, intervals, and a table with one column per set of classes."""
     sides, unseen = (found.seen, found.unseen), found.unseen
-    rows: list[tuple[str, str, str]] = [
+    rows: list[tuple[str, ...]] = [
         ("", *(rates.name for rates in sides)),
         ("classes / samples", *(f"{rates.classes:,} / {rates.samples:,}" for rates in sides)),
         ("false match rate", *(percent(rates.fmr, rates.fmr_interval) for rates in sides)),

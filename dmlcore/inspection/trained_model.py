@@ -23,6 +23,7 @@ from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.inspection import own_images
 from dmlcore.inspection.own_images import InputFormat
+from dmlcore.inspection.thresholds import Recommendation
 from dmlcore.models import conditioned, networks
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import NO_METHOD
@@ -52,6 +53,9 @@ class TrainedModel(nn.Module):
         run: Id of the run.
         step: Training step of the weights.
         classes: Number of training classes.
+        threshold: Cosine similarity from which two embeddings count as the same class, and its rates, as
+            `dmlcore.inspection.threshold` returns them. In a model that `load` returns, it comes from an exported file;
+            None if the file has none, or the model was loaded from a run.
 
     Example:
         >>> model = dmlcore.load("20261126-2340-digits-1a2b")  # doctest: +SKIP
@@ -59,10 +63,18 @@ class TrainedModel(nn.Module):
     """
 
     def __init__(
-        self, network: nn.Module, spec: RunSpec, inputs: InputFormat, *, run: str = "", step: int = 0, classes: int = 0
+        self,
+        network: nn.Module,
+        spec: RunSpec,
+        inputs: InputFormat,
+        *,
+        run: str = "",
+        step: int = 0,
+        classes: int = 0,
+        threshold: Recommendation | None = None,
     ) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.threshold = network, threshold
         self.spec, self.inputs, self.run, self.step, self.classes = spec, inputs, run, step, classes
         self.eval()
 
@@ -183,7 +195,7 @@ def export(model: TrainedModel, path: Path) -> None:
     """Write the weights of a model as a plain safetensors file, atomically.
 
     The names of the tensors are those of `model.state_dict()`; the metadata hold the spec, the format of the inputs and
-    the version, so that `load(path)` rebuilds the model without its run.
+    the version, so that `load(path)` rebuilds the model without its run, and its threshold if it has one.
 
     Raises:
         ValueError: The embeddings depend on neighbours in the data set, which cannot be stored in the file.
@@ -202,6 +214,7 @@ def export(model: TrainedModel, path: Path) -> None:
         "classes": str(model.classes),
         "inputs": json.dumps(asdict(model.inputs)),
         "spec": model.spec.to_json(),
+        **({} if model.threshold is None else {"threshold": model.threshold.to_json()}),
     }
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -247,6 +260,7 @@ def _from_file(path: Path, step: int | None) -> TrainedModel:
         spec, given = RunSpec.from_json(about["spec"]), json.loads(about["inputs"])
         wanted = InputFormat(str(given["data"]), tuple(map(int, given["shape"])), bool(given["centre_cut"]))
         step, classes = int(about["step"]), int(about["classes"])
+        threshold = Recommendation.from_json(about["threshold"]) if "threshold" in about else None
     except (safetensors.SafetensorError, OSError, KeyError, TypeError, ValueError, SpecError) as error:
         raise ValueError(
             f"{path.name} cannot be loaded ({error}); give a run, or a file written by `dml export RUN --to "
@@ -258,7 +272,9 @@ def _from_file(path: Path, step: int | None) -> TrainedModel:
     if joined:
         assert isinstance(network, networks.Network)
         network = Joined(network, objective.create(spec, classes, network).metric)
-    model = TrainedModel(network, spec, wanted, run=about.get("run", ""), step=step, classes=classes)
+    model = TrainedModel(
+        network, spec, wanted, run=about.get("run", ""), step=step, classes=classes, threshold=threshold
+    )
     model.load_state_dict(tensors)
     return model
 

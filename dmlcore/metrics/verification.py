@@ -241,8 +241,7 @@ def _all_similarities(samples: SortedSamples) -> tuple[Floats, Ints, Ints]:
     rounded = ordered >> 1
     last = np.flatnonzero(np.diff(rounded, append=np.iinfo(np.int64).max))  # last pair of each similarity
     accepted_same = (ordered & 1).cumsum()[last]
-    thresholds: Floats = -RESOLUTION * rounded[last]
-    return thresholds, accepted_same, last + 1 - accepted_same
+    return -RESOLUTION * rounded[last].astype(float), accepted_same, last + 1 - accepted_same
 
 
 def _steps(samples: SortedSamples, bins: int) -> Ints:
