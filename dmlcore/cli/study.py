@@ -83,7 +83,7 @@ def study(
             state = studies.conduct(request, store, report=say, stop=stop_on_signal(), backend=backend)
         reached[request.study] = _print(request, store, shipped=table)
         if write:
-            print(studies.write(request, store))
+            print(studies.write(request, store, report=say))
         exit_unless_done(state)
     compared = [row for each in names for row in studies.comparisons.rows(studies.read(each), reached[each])]
     if compared:
@@ -106,9 +106,11 @@ def _print(request: StudyRequest, store: RunStore, *, shipped: bool) -> Sequence
     rows = studies.table(reached)
     print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no finished run")
     if rows:
-        print(studies.judge(studies.read(request.study), reached).text.replace("**", ""))
-        if gained := studies.selection.rows(reached):
-            print(studies.comparisons.as_text(gained))
+        spec = studies.read(request.study)
+        print(studies.judge(spec, reached).text.replace("**", ""))
+        promised = studies.promises.rows(spec, reached, studies.baseline_rows(reached))
+        for shown in filter(None, (studies.selection.rows(reached), promised)):
+            print(studies.comparisons.as_text(shown))
     if any(variant.against for variant in studies.read(request.study).variants):
         reached = [run.model_copy(update={"classes": studies.by_class(run, store)}) for run in reached]
     return reached

@@ -3,7 +3,7 @@
 A threshold is chosen on seen classes and measured on unseen ones. For a run, the seen classes are the validation
 classes, which are not trained on but choose the weights, and the unseen ones are the test classes. The embeddings of
 the validation split are computed with the best weights and cached in embeddings/DIGEST.validation.npz next to the test
-embeddings, embeddings/DIGEST.npz.
+embeddings, embeddings/DIGEST.npz. For comparison, the threshold can be chosen on training classes, as is often done.
 
 An embedding set has no network. Its split column, if there is one, names the classes: those of the validation rows are
 seen, or all but those of the test rows if fewer than two classes have validation rows only; those of the test rows are
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -39,6 +40,8 @@ MAX_SAMPLES = 2**16  # maximum number of samples of a side, with 2e9 pairs; beyo
 SEED = 0  # of the classes that are drawn
 AGAIN = "Evaluate the run again"
 Load = Callable[[RunSpec], Dataset]
+Seen = Literal["validation", "train"]
+NAMES: dict[Seen, str] = {"validation": "validation classes", "train": "training classes"}
 log = logging.getLogger(__name__)
 
 
@@ -93,7 +96,7 @@ class Sides:
     note: str = ""
 
 
-def sides(run: Run, *, load: Load | None = None) -> Sides:
+def sides(run: Run, *, seen: Seen = "validation", load: Load | None = None) -> Sides:
     """Return the embeddings of the seen and of the unseen classes of a run or of an embedding set.
 
     Samples of a separate gallery are included. From a side of more than MAX_SAMPLES samples, whole classes are drawn at
@@ -101,8 +104,9 @@ def sides(run: Run, *, load: Load | None = None) -> Sides:
 
     Args:
         run: Evaluated run, or embedding set.
+        seen: Split of a run whose classes are the seen ones. A threshold chosen on "train" promises too much.
         load: Function that reads the data set of a spec, by default `dmlcore.training.build.load_data`. The data set is
-            read only if the embeddings of the validation split are not cached.
+            read only if the embeddings of the seen classes are not cached.
 
     Raises:
         ThresholdError: The run has no validation classes, its test classes are not unseen, it has not been evaluated
@@ -114,8 +118,8 @@ def sides(run: Run, *, load: Load | None = None) -> Sides:
         return _sides_of_set(run)
     source = _source(run)
     unseen = _read(source, "test classes")
-    seen = _read_cache(source, unseen.embeddings.shape[1]) or _embed_validation(run, source, load)
-    return _limited(Sides(seen, unseen))
+    side = _read_cache(source, seen, unseen.embeddings.shape[1]) or _embed(run, source, seen, load)
+    return _limited(Sides(side, unseen))
 
 
 def baselines(run: Run, *, load: Load | None = None) -> dict[str, Sides]:
@@ -157,9 +161,9 @@ def baselines(run: Run, *, load: Load | None = None) -> dict[str, Sides]:
     return {name: _limited(pair) for name, pair in made.items()}
 
 
-def path_of(source: Path) -> Path:
-    """Return the path of the cached validation embeddings that belong to a file of test embeddings."""
-    return source.with_name(f"{source.stem}.validation.npz")
+def path_of(source: Path, seen: Seen = "validation") -> Path:
+    """Return the path of the cached embeddings of a split that belong to a file of test embeddings."""
+    return source.with_name(f"{source.stem}.{seen}.npz")
 
 
 def _source(run: Run) -> Path:
@@ -174,19 +178,19 @@ def _read(path: Path, name: str, **sizes: int) -> Side:
     return Side(name, stored["embeddings"], stored["labels"], stored["indices"])
 
 
-def _read_cache(source: Path, dimensions: int) -> Side | None:
-    """Return the cached validation embeddings; None if the file is missing or damaged."""
-    if not path_of(source).exists():
+def _read_cache(source: Path, seen: Seen, dimensions: int) -> Side | None:
+    """Return the cached embeddings of a split; None if the file is missing or damaged."""
+    if not path_of(source, seen).exists():
         return None
     try:
-        return _read(path_of(source), "validation classes", D=dimensions)
+        return _read(path_of(source, seen), NAMES[seen], D=dimensions)
     except Unreadable as error:
         log.warning("%s", error)
         return None
 
 
-def _embed_validation(run: Run, source: Path, load: Load | None) -> Side:
-    """Embed the validation split with the weights of the test embeddings, and cache the result if possible."""
+def _embed(run: Run, source: Path, seen: Seen, load: Load | None) -> Side:
+    """Embed a split with the weights of the test embeddings, and cache the result if possible."""
     dataset = (load or build.load_data)(run.spec)
     _require_unseen(run, dataset)
     state = starts.load_for_evaluation(run, dataset=dataset, device=torch.device("cpu"))
@@ -194,12 +198,12 @@ def _embed_validation(run: Run, source: Path, load: Load | None) -> Side:
     network = embedder(state)
     if checkpoint.digest_of(network.state_dict()) != source.stem:
         raise ThresholdError(f"{run.id} was trained further since its evaluation; run: dml evaluate {run.id}")
-    embeddings, rows = evaluation.embed(network, state.data, "validation", state.device), dataset.splits["validation"]
+    embeddings, rows = evaluation.embed(network, state.data, seen, state.device), dataset.splits[seen]
     try:
-        evaluation.save_embeddings(path_of(source), embeddings, dataset, "validation")
+        evaluation.save_embeddings(path_of(source, seen), embeddings, dataset, seen)
     except OSError as error:  # full disk or read-only folder: computed again next time
-        log.warning("%s cannot be written: %s", path_of(source).name, error)
-    return Side("validation classes", embeddings, dataset.labels[rows], rows)
+        log.warning("%s cannot be written: %s", path_of(source, seen).name, error)
+    return Side(NAMES[seen], embeddings, dataset.labels[rows], rows)
 
 
 def _require_unseen(run: Run, dataset: Dataset) -> None:

@@ -3,7 +3,7 @@
 Reading a study imports torch only if its variants have different losses, whose tuned defaults must be known.
 """
 
-from dmlcore.experiments.studies import candidates, comparisons, selection
+from dmlcore.experiments.studies import candidates, comparisons, promises, selection
 from dmlcore.experiments.studies.baselines import add as add_baselines
 from dmlcore.experiments.studies.by_seed import CONVERGENCE, MEASURES, levels, points, score_of
 from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
@@ -56,6 +56,7 @@ __all__ = [
     "names",
     "pair",
     "points",
+    "promises",
     "read",
     "results_path",
     "score_of",

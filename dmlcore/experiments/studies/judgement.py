@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dmlcore.experiments.studies import selection
+from dmlcore.experiments.studies import promises, selection
 from dmlcore.experiments.studies.by_seed import MEASURES, against, by_seed, mean_by_class, mean_of, points
 from dmlcore.experiments.studies.candidates import is_at_end
 from dmlcore.experiments.studies.comparisons import compare, summary
@@ -23,7 +23,8 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """Return the verdict on the variants of a study; if the study asks questions, the verdict answers them."""
     judgement = _judged(study, results)
     asides = [f"{answer} {why}" for answer, why in _answers(study, results, aside=True)]
-    judgement = Verdict(judgement.headline, (*judgement.more, *asides, *_choice(study, results)))
+    promised = promises.summary(study, results)
+    judgement = Verdict(judgement.headline, (*judgement.more, *asides, *promised, *_choice(study, results)))
     if gained := selection.summary(study, results):
         judgement = Verdict(gained[0], (*gained[1:], judgement.headline, *judgement.more))
     if not (study.rotate and judgement.headline):

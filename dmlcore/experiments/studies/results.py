@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dmlcore.experiments.studies import threshold_scores
 from dmlcore.experiments.studies.candidates import best, collect_scores
 from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.expansion import StudyRun
 from dmlcore.experiments.studies.run_batch import describe_machine, find
 from dmlcore.experiments.studies.scores_by_test import BY_STEP, BY_STEP_AND_SETTING, best_settings, best_step
 from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
-from dmlcore.experiments.studies.spec import PRETRAINING, path_of
+from dmlcore.experiments.studies.spec import PRETRAINING, path_of, read
 from dmlcore.inspection.local import weight_maps
 from dmlcore.significance import verdicts
 from dmlcore.spec import SpecError
@@ -216,14 +217,19 @@ def results_path(name: str) -> Path:
     return path_of(name).with_suffix(".jsonl")
 
 
-def write(request: StudyRequest, store: RunStore) -> Path:
-    """Write the measured scores next to the study file and return the path; raise SpecError if no run is done."""
+def write(request: StudyRequest, store: RunStore, *, report: Callable[[str], object] = lambda _: None) -> Path:
+    """Write the measured scores next to the study file and return the path; raise SpecError if no run is done.
+
+    Also raises ThresholdError if the study has `fmr` and a run has no validation classes.
+    """
     from dmlcore import data  # imports torch
 
     entries = request.entries()
     runs = measured(entries, store)
     if not any(run.variant != PRETRAINING for run in runs):
         raise SpecError(f"{request.study}: no finished run in {store.root}, so there are no results to write")
+    if fmr := read(request.study).fmr:
+        runs = threshold_scores.add(runs, store, fmr, report=report)
     notes: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         d = entry.spec.data

@@ -116,6 +116,9 @@ class Study(Plan):
     shown: bool = Field(True, description="Show on the Studies page; if false, the trials of the study still count")
     things: Text = Field("variants", description="Kind of the variants, in the plural")
     judged: Text = Field("map_at_r", description="Score by which variants are ranked, as in the results")
+    fmr: float = Field(
+        0, ge=0, lt=1, description="Promised false match rate of the thresholds that are measured; 0: none is"
+    )
     ceiling: str = Field("", description="Variant that is not a competitor, but an upper bound for the others")
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer as a sentence")
     attribution: Attribution | None = None

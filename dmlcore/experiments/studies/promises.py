@@ -1,0 +1,100 @@
+"""Promised and measured false match rates: a threshold chosen on some classes of a run, and its rates on test classes.
+
+The written results of a study with `fmr` have these scores (`threshold_scores`).
+
+Reference:
+    Zhang et al. 2024 (arXiv 2307.04047), for the inconsistency of classes at one threshold (OPIS).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dmlcore.experiments.studies.by_seed import by_seed
+from dmlcore.experiments.studies.results import Measured
+from dmlcore.experiments.studies.threshold_scores import EER, FNMR, HIGH, LOW, MEASURED, OF_TRAINING, OPIS
+from dmlcore.significance import verdicts
+
+if TYPE_CHECKING:
+    from dmlcore.experiments.studies.spec import Study
+
+KEYS = ("map_at_r", EER, OPIS, FNMR, MEASURED, OF_TRAINING, LOW, HIGH)
+
+
+def rows(
+    study: Study, results: Sequence[Measured], baselines: Iterable[Mapping[str, Any]] = ()
+) -> list[dict[str, str]]:
+    """Return one table row per baseline and variant, variants by MAP@R, best first; [] without threshold scores.
+
+    Scores are means and standard deviations over the seeds. The interval of the ratio is over bootstrap samples of the
+    classes, its ends are means over the seeds.
+
+    Args:
+        study: Study with `fmr`.
+        results: Its results.
+        baselines: Rows of its baselines (`judgement.baseline_rows`).
+    """
+    values = _values(results)
+    if not values:
+        return []
+    order = sorted(values, key=lambda name: -statistics.fmean(values[name]["map_at_r"].values()))
+    shown = [_row(name, {key: each.values() for key, each in values[name].items()}, study.fmr) for name in order]
+    of_baselines = [
+        _row(row["variant"], {key: row[key][:1] for key in KEYS if key in row}, study.fmr)
+        for row in baselines
+        if MEASURED in row
+    ]
+    return [*of_baselines, *shown]
+
+
+def _values(results: Iterable[Measured]) -> dict[str, dict[str, Mapping[int, float]]]:
+    """Return the scores by variant, score and seed, of the variants that have threshold scores."""
+    runs = list(results)
+    scores = {key: by_seed(runs, key) for key in KEYS}
+    return {name: {key: scores[key][name] for key in KEYS} for name in scores[MEASURED]}
+
+
+def _row(name: str, values: Mapping[str, Iterable[float]], fmr: float) -> dict[str, str]:
+    def shown(key: str, factor: float = 1.0) -> str:
+        numbers = [factor * value for value in values.get(key, ())]
+        return verdicts.spread(*verdicts.mean_and_deviation(numbers)) if numbers else ""
+
+    low, high = (statistics.fmean(values[key]) / fmr for key in (LOW, HIGH))
+    return {
+        "variant": name,
+        "MAP@R": shown("map_at_r"),
+        "EER": shown(EER),
+        "OPIS x 1000": shown(OPIS, 10),
+        "missed": shown(FNMR),
+        "false matches": shown(MEASURED),
+        "measured / promised": f"{statistics.fmean(values[MEASURED]) / fmr:.2f} ({low:.2f} to {high:.2f})",
+        "false matches, training classes": shown(OF_TRAINING),
+    }
+
+
+def summary(study: Study, results: Sequence[Measured]) -> list[str]:
+    """Return sentences on which variants keep the promised rate on test classes; [] without threshold scores.
+
+    A variant breaks its promise if the interval of the measured rate lies above the promised one with every seed, and
+    keeps it if the interval lies below or includes it with every seed.
+    """
+    values = _values(results)
+    if not values:
+        return []
+    broken = [name for name, each in values.items() if all(low > study.fmr for low in each[LOW].values())]
+    kept = [name for name, each in values.items() if all(low <= study.fmr for low in each[LOW].values())]
+    means = {name: statistics.fmean(each[MEASURED].values()) for name, each in values.items()}
+    trained = {name: statistics.fmean(each[OF_TRAINING].values()) for name, each in values.items()}
+    least, most = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
+    promised = f"{100 * study.fmr:g} %"
+    named = verdicts.join_names(kept) if kept else "none"
+    whose = named if len(kept) <= 8 else f"{len(kept)} of {len(values)} {study.things}"
+    return [
+        f"Promised {promised} false matches on validation classes, {whose} kept it on test classes "
+        f"within the noise of the classes, and {len(broken)} of {len(values)} broke it with every seed: measured are "
+        f"{100 * means[least]:.2g} % ({least}) to {100 * means[most]:.2g} % ({most}).",
+        f"A threshold that promises {promised} on the training classes gives {100 * min(trained.values()):.2g} to "
+        f"{100 * max(trained.values()):.2g} % on test classes.",
+    ]
