@@ -1,11 +1,12 @@
 """Generator of the last sections of docs/studies.md, from the stored results: `python -m docs.make_studies`.
 
-The sections list the claims of the sources with their verdicts, and the commands, training time and verdict of each
-study.
+The sections list the claims of the sources with their verdicts, the effects of open settings, the promised and measured
+false match rates, and the commands, training time and verdict of each study.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dmlcore.experiments import attribution, source_claims, studies
@@ -54,10 +55,40 @@ def attribution_section() -> str:
             lines.append("Not run.")
             continue
         lines += [attribution.summary(study, results.runs if results else ()), ""]
-        heads = list(dict.fromkeys(key for row in rows for key in row))
-        lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-        lines += [f"| {' | '.join(row.get(head, '') for head in heads)} |" for row in rows]
+        lines += markdown(rows)
     return "\n".join(lines)
+
+
+def promises_section() -> str:
+    """Return the promised and measured false match rates of the studies that measure thresholds."""
+    lines = [
+        "## Does a threshold keep its promise?",
+        "",
+        "For each run, a threshold of cosine similarity is chosen that gives the promised false match rate on the "
+        "validation classes, and its rate is measured on test classes (`dml threshold RUN` does the same for one run). "
+        "EER is the equal error rate of test pairs, OPIS the variance of the classes' utility at one threshold (Zhang "
+        "et al. 2024), *missed* the share of pairs of one test class below the threshold. The last column has the "
+        "false matches at a threshold that is chosen on training classes instead. Percent, mean ± deviation over the "
+        "seeds; the interval of the ratio is over bootstrap samples of the classes.",
+    ]
+    for name in studies.names():
+        study, results = studies.read(name), studies.load(name)
+        if not study.fmr:
+            continue
+        lines += ["", f"### Thresholds: {study.title}", "", f"`{name}`, promised: {100 * study.fmr:g} %.", ""]
+        runs = results.runs if results else ()
+        lines += [*studies.promises.summary(study, runs), ""]
+        lines += markdown(studies.promises.rows(study, runs, studies.baseline_rows(runs))) or ["Not run."]
+    return "\n".join(lines)
+
+
+def markdown(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the lines of a Markdown table, [] without rows."""
+    heads = list(dict.fromkeys(key for row in rows for key in row))
+    if not heads:
+        return []
+    body = [f"| {' | '.join(row.get(head, '') for head in heads)} |" for row in rows]
+    return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *body]
 
 
 def training_hours(name: str) -> float:
@@ -117,7 +148,7 @@ def commands_section() -> str:
 
 def sections() -> str:
     """Return the generated part of the page, markers included."""
-    return "\n\n".join([BEGIN, claims_section(), attribution_section(), commands_section(), END])
+    return "\n\n".join([BEGIN, claims_section(), attribution_section(), promises_section(), commands_section(), END])
 
 
 def page(text: str) -> str:

@@ -78,6 +78,7 @@ def _show_scores(name: str, place: DeltaGenerator, method: DeltaGenerator) -> No
     study_scores.bars(name, results)
     drawn(_own_baselines, name, study, results)
     drawn(_selection, name, results)
+    drawn(_promises, name, results)
     if published := _published(name):
         _compare_with_published(name, results, published)
         notes.caption(toy_runs.NOT_STATED)
@@ -168,6 +169,27 @@ def _selection(name: str, results: Sequence[Measured]) -> None:
     }
     st.dataframe(rows, height="content", hide_index=True, key=f"selection-{name}", column_config=config)
     st.caption("Test MAP@R in %. Scores selected on the test split are too high; no other page uses them.")
+
+
+def _promises(name: str, results: Sequence[Measured]) -> None:
+    """Show the promised and the measured false match rate of each variant, if the study measures thresholds."""
+    study = studies.read(name)
+    rows = studies.promises.rows(study, results, studies.baseline_rows(results))
+    if not rows:
+        return
+    st.markdown(f"**Does a threshold keep its promise?** {100 * study.fmr:g} % false matches on unseen classes")
+    text = st.column_config.TextColumn
+    config = {
+        "variant": text(pinned=True),
+        "EER": text(help="Equal error rate of all pairs of test samples, in %"),
+        "OPIS x 1000": text(help="Variance over the classes of their utility at one threshold; 0 if all are equal"),
+        "missed": text(help="Pairs of one test class below the threshold, in %"),
+        "false matches": text(help="Pairs of two test classes above the threshold of the validation classes, in %"),
+        "measured / promised": text(help="With the 95 % interval over bootstrap samples of the classes"),
+        "false matches, training classes": text(help="The same with a threshold chosen on training classes, in %"),
+    }
+    st.dataframe(rows, hide_index=True, key=f"promises-{name}", column_config=config)
+    st.caption("Mean and standard deviation over the seeds. The page Thresholds shows the pairs of one run.")
 
 
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
