@@ -81,6 +81,9 @@ class Objective(nn.Module):
             generator: Random generator for miners that draw at random.
             pooled: Inputs of the embedding layer, (B, P), for losses that read them.
         """
+        # Computed first, so that the backward pass adds its gradient to the complete gradient of the metric loss, as
+        # ejected files do.
+        inconsistency: Tensor | None = None if self.tcm is None else self.tcm(embeddings, labels)
         if tuples is None and self.miner is not None:
             tuples = self.miner(embeddings, labels, generator=generator)
         metric: Any = self.metric
@@ -98,8 +101,7 @@ class Objective(nn.Module):
             predicted: Tensor = self.zero_shot(shares, labels)
             self.values["zero_shot"] = predicted.detach()
             loss = pooling.mixed(loss, predicted, self.share)
-        if self.tcm is not None:
-            inconsistency: Tensor = self.tcm(embeddings, labels)
+        if inconsistency is not None:
             self.values["tcm"] = inconsistency.detach()
             loss = loss + self.tcm_weight * inconsistency
         return loss

@@ -203,7 +203,11 @@ def _loss_lines(spec: RunSpec) -> dict[str, str]:
     if not chosen.proxies:
         lines = dict.fromkeys(("seed of proxies", "classes", "proxies", "rate of proxies"), "")
     lines |= {"divisor": divisor[spec.loss.reduction]} if spec.loss.reduction in divisor else {}
-    return lines | {"loss": f"loss = {spec.loss.name}(network(x[batch]), y[batch], {proxies}{arguments})"}
+    margins = f"{spec.loss.tcm_m_pos}, {spec.loss.tcm_m_neg}"
+    term = f"loss = loss + {spec.loss.tcm} * threshold_consistent_margin(z, y[batch], {margins})"
+    embeddings = "z := network(x[batch])" if spec.loss.tcm else "network(x[batch])"
+    lines |= {"loss": f"loss = {spec.loss.name}({embeddings}, y[batch], {proxies}{arguments})"}
+    return lines | {"tcm": term if spec.loss.tcm else ""}
 
 
 def _keywords(arguments: Mapping[str, object]) -> str:

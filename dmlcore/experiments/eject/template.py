@@ -181,6 +181,14 @@ def multi_similarity(embeddings: Tensor, labels: Tensor, alpha: float, beta: flo
     return (pull + push).sum() / len(s)
 
 
+def threshold_consistent_margin(embeddings: Tensor, labels: Tensor, m_pos: float, m_neg: float) -> Tensor:
+    """Return the means of m+ - s and s - m- over the pairs beyond these margins (Zhang et al. 2024)."""
+    s = (x := unit(embeddings)) @ x.mT
+    same = labels[:, None] == labels
+    pulled, pushed = same & ~torch.eye(len(s), dtype=torch.bool) & (s <= m_pos), ~same & (s >= m_neg)
+    return (m_pos - s)[pulled].sum() / pulled.sum().clamp(min=1) + (s - m_neg)[pushed].sum() / pushed.sum().clamp(min=1)
+
+
 def proxy_nca(embeddings: Tensor, labels: Tensor, proxies: Tensor, temperature: float) -> Tensor:
     """Return the ProxyNCA++ loss, a cross-entropy of cosines to learned class proxies (Teh et al. 2020)."""
     return F.cross_entropy(unit(embeddings) @ unit(proxies).mT / temperature, labels)
@@ -249,7 +257,8 @@ def main() -> None:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):  # choice: decay
                 group["lr"] = rate * (1 + math.cos(math.pi * ((step - 1) / STEPS))) / 2  # choice: factor
             batch = train[draw_batch(members, step)]
-            loss = ranking(network(x[batch]), y[batch], m=0.5)  # choice: loss
+            loss = ranking(z := network(x[batch]), y[batch], m=0.5)  # choice: loss
+            loss = loss + 0.5 * threshold_consistent_margin(z, y[batch], 0.9, 0.5)  # choice: tcm
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

@@ -70,6 +70,10 @@ def test_the_script_of_a_shipped_spec_gives_the_weights_of_the_run(tmp_path, spe
         ("loss.name=proxy_nca", "optimiser.name=sgd", "optimiser.learning_rate=0.1", "schedule.decay=cosine"),
         ("loss.name=multi_similarity", "optimiser.name=adamw", "optimiser.weight_decay=0.01", "data.validation=none"),
         ("loss.name=contrastive", "loss.m_pos=0.1", "optimiser.name=rmsprop", "model.hidden=[]"),
+        ("loss.name=threshold_consistent_margin", "loss.m_neg=0.2", "model.normalize=false"),
+        ("loss.tcm=0.5", "loss.tcm_m_pos=0.8", "loss.tcm_m_neg=0.2", "schedule.decay=step", "data.validation=classes"),
+        ("loss.name=multi_similarity", "loss.tcm=1", "model.normalize=false"),
+        ("loss.name=proxy_anchor", "loss.tcm=0.3", "schedule.decay=cosine"),
         ("batch.samples=20", "schedule.decay=step", "schedule.decay_every=7", "schedule.monitor=recall_at_1"),
         ("loss.name=distance_sensitive", "loss.r=1.5", "loss.s=0", "data.standardize=false", "batch.classes=5"),
         ("loss.name=distance_sensitive", "schedule.decay=step", "data.validation=classes", "model.normalize=false"),
@@ -128,6 +132,7 @@ SMALL = ("data.image_size=64", "batch.classes=4", "schedule.steps=12", "schedule
         (),
         ("loss.name=contrastive", "data.validation=none", "model.embedding_dim=48", "schedule.decay=none"),
         ("data.image_size=75", "model.normalize=false", "optimiser.name=sgd"),
+        ("loss.name=threshold_consistent_margin",),
     ],
 )
 def test_a_layer_on_frozen_features_has_the_weights_of_the_run(tmp_path, capsys, photographs, overrides):

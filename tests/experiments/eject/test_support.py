@@ -29,7 +29,9 @@ def test_shipped_specs_are_supported(spec):
         ("toy", "loss.r=1", "loss.r=1.0"),
         ("glyphs", "seed=1", "data.name=glyphs"),
         ("cub", "model.embedding_start=pca", "model.embedding_start=pca"),
+        ("toy", "loss.tcm=0.5", "loss.tcm=0.5"),
         ("cub", "loss.name=proxy_anchor", "loss.name=proxy_anchor"),
+        ("cub", "loss.tcm=0.5", "loss.tcm=0.5"),
         ("folder", "data.views=2", "data.views=2"),
     ],
 )
