@@ -73,6 +73,14 @@ PAIRS = (
         on=(BALANCED, UNEVEN, HIGH_LABELS),
     ),
     case(
+        "threshold_consistent",
+        "Threshold-consistent margin",
+        "Zhang et al. 2024",
+        of_pairs(pairs.threshold_consistent, 0.7, 0.2),
+        ours=catalogue("threshold_consistent_margin", m_pos=0.7, m_neg=0.2),
+        on=(BALANCED, UNEVEN, HIGH_LABELS),
+    ),
+    case(
         "triplet",
         "Triplet, mean above 0",
         "Schroff et al. 2015; Hermans et al. 2017",

@@ -84,6 +84,7 @@ def soft_triple(p: Any, c: int, d: int) -> nn.Module:
 
 LOSSES: dict[str, Computation] = {
     "contrastive": loss(lambda p: p.losses.ContrastiveLoss(0.2652, 0.5409)),
+    "threshold_consistent": loss(lambda p: p.losses.ThresholdConsistentMarginLoss(margin_plus=0.7, margin_minus=0.2)),
     "triplet": loss(lambda p: p.losses.TripletMarginLoss(0.119)),
     "triplet_all": loss(lambda p: p.losses.TripletMarginLoss(0.119, reducer=p.reducers.MeanReducer())),
     "triplet_cosine": loss(

@@ -85,6 +85,18 @@ def contrastive(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
     return above_zero(pull) + above_zero(push)
 
 
+def threshold_consistent(x: Tensor, y: list[int], m_pos: float, m_neg: float) -> Tensor:
+    """Compute the threshold-consistent margin, the sum of a positive and a negative term.
+
+    They are the means of m_pos - s over positive pairs with s <= m_pos and of s - m_neg over negative pairs with
+    s >= m_neg, where s is the cosine similarity.
+    """
+    pairs = [(cosine(x[i], x[j]), y[i] == y[j]) for i in range(len(y)) for j in range(i)]
+    pull = [m_pos - s for s, same in pairs if same and s <= m_pos]
+    push = [s - m_neg for s, same in pairs if not same and s >= m_neg]
+    return average(pull) + average(push)
+
+
 def triplet_terms(x: Tensor, y: list[int], m: float, between: Between = length, *, swap: bool = False) -> list[Tensor]:
     """Return d_ap - d_an + m for all triplets, before the hinge.
 
