@@ -146,7 +146,7 @@ def residuals(energy: Energy, dimension: int = 3) -> Residuals:
 
     The components along the edges are computed from the derivatives of the energy with respect to the edge lengths, and
     subtracted from the gradients with respect to the points. The statistics cover `SAMPLE` random triplets of unit
-    vectors.
+    vectors, without those on which no force acts.
     """
     a, p, n = (x.requires_grad_() for x in random_triplets(SAMPLE, dimension))
     points = {"a": a, "p": p, "n": n}
@@ -168,8 +168,14 @@ def residuals(energy: Energy, dimension: int = 3) -> Residuals:
     size = torch.stack(gradients).square().sum((0, -1))  # squared norm of the three gradients of a triplet together
     on_sphere = [tangent(r, points[k].detach()) for k, r in rest.items()]
     inward = torch.stack([radial(g, x.detach()) for g, x in zip(gradients, points.values(), strict=True)])
-    return Residuals(
-        float((torch.stack(list(rest.values())).square().sum((0, -1)) / size).max().sqrt()),
-        float((torch.stack(on_sphere).square().sum((0, -1)) / size).max().sqrt()),
-        float((inward.square().sum(0) / size).mean()),
+    acts = size > 0
+    shares = (
+        (x / size)[acts]
+        for x in (
+            torch.stack(list(rest.values())).square().sum((0, -1)),
+            torch.stack(on_sphere).square().sum((0, -1)),
+            inward.square().sum(0),
+        )
     )
+    whole, tangential, along_radius = shares
+    return Residuals(float(whole.max().sqrt()), float(tangential.max().sqrt()), float(along_radius.mean()))

@@ -37,6 +37,7 @@ from dmlcore.loss_analysis.level_sets import (
     two_distances,
 )
 from dmlcore.losses.engine.triplet_loss import TripletLoss
+from dmlcore.losses.potentials import NEAREST
 from dmlcore.typing import Floats
 
 # an exponent q with |q| below this value counts as 0, for which P_q is the logarithm (see power_potential)
@@ -139,6 +140,22 @@ def _npairs(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     if level <= 0:
         return EVERYTHING
     return half_plane(pair.a, float(pair.a @ pair.p) + level + math.log(-math.expm1(-level)))
+
+
+@closed_form(
+    "potential",
+    r"\min\bigl(\tfrac{d_{an}}\delta,1\bigr)^{-\alpha}>\max\bigl(\tfrac{d_{ap}}\delta,1\bigr)^{-\alpha}",
+)
+def _potential(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
+    alpha, delta = _own(loss, "alpha"), _own(loss, "delta")
+    bound = max(level, 0.0) + max(pair.d / delta, 1.0) ** -alpha  # the set is repulsion > bound
+    if bound < 1:
+        return EVERYTHING
+    squared = bound ** (-2 / alpha)  # (d_an / delta)^2 at the boundary
+    if squared < NEAREST**2:
+        q = alpha / 2
+        squared = NEAREST**2 - (bound - NEAREST**-alpha) / q * NEAREST ** (alpha + 2)
+    return disc("A", delta**2 * max(squared, 0.0))
 
 
 @closed_form("ranking", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")

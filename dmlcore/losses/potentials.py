@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Slider
+from dmlcore.geometry import Triplet
 from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss, batch_loss
+from dmlcore.losses.engine.formula import triplet_loss
 from dmlcore.losses.proxy_pairs import PerClass, ProxyPairs
 
 Decay = Annotated[float, Slider(0.5, 6, r"\alpha", "Decay: a potential is 1/d^α", step=0.05, above=0)]
@@ -16,7 +18,30 @@ Radius = Annotated[
     float,
     Slider(0.05, 1, r"\delta", "Core radius: points of one class attract beyond it, others repel within it", above=0),
 ]
-NEAREST = 0.1  # distance, in core radii, below which the repulsion grows no further
+NEAREST = 0.1  # distance, in core radii, below which the repulsion continues as a parabola
+
+
+def attraction(squared: Tensor, alpha: float) -> Tensor:
+    """Compute the potential of a point of the same class from squared distances in core radii, (d / delta)^2."""
+    depth: Tensor = squared.clamp(min=1.0).pow(-alpha / 2)
+    return -depth
+
+
+def repulsion(squared: Tensor, alpha: float) -> Tensor:
+    """Compute the potential of a point of another class from squared distances in core radii, (d / delta)^2."""
+    q, least = alpha / 2, NEAREST**2
+    height: Tensor = squared.clamp(least, 1.0).pow(-q) + q * least ** (-q - 1) * (least - squared).relu()
+    return height
+
+
+@triplet_loss(
+    title="Potential (PFML)",
+    latex=r"-\max\bigl(\tfrac{d_{ap}}\delta,1\bigr)^{-\alpha}+\min\bigl(\tfrac{d_{an}}\delta,1\bigr)^{-\alpha}",
+    source="Bhatnagar & Ahuja 2025, Eq. 1, 2",
+    sentence="A pull that decays with distance and stops at the core radius, and a push that acts within it only.",
+)
+def potential(t: Triplet, *, alpha: Decay = 2.0, delta: Radius = 0.4) -> Tensor:
+    return attraction((t.d_ap / delta) ** 2, alpha) + repulsion((t.d_an / delta) ** 2, alpha)
 
 
 @batch_loss(
@@ -51,15 +76,12 @@ class PotentialPairs(PairLoss):
     def compute(self, pairs: BatchPairs) -> Tensor:
         """Compute the scalar loss over the given pairs."""
         squared = 2 * pairs.distances("cosine") / self.delta**2  # (d / delta)^2
-        q = self.alpha / 2
-        attraction = -(squared.clamp(min=1.0) ** -q)
-        least = NEAREST**2
-        repulsion = squared.clamp(least, 1.0) ** -q + q * least ** (-q - 1) * (least - squared).relu()
         with torch.no_grad():
             force = (pairs.positive & (squared > 1)) | (pairs.negative & (squared < 1))
         self.record_counts(force, pairs.positive | pairs.negative)
-        terms = attraction.masked_fill(~pairs.positive, 0.0) + repulsion.masked_fill(~pairs.negative, 0.0)
-        total: Tensor = terms.sum() / len(pairs.rows)
+        pull = attraction(squared, self.alpha).masked_fill(~pairs.positive, 0.0)
+        push = repulsion(squared, self.alpha).masked_fill(~pairs.negative, 0.0)
+        total: Tensor = (pull + push).sum() / len(pairs.rows)
         return total
 
 

@@ -146,10 +146,16 @@ AREAS = [  # bounded regions, with and without a hole, round, in two lobes, abou
     ("distance_sensitive", {"s": -2, "r": -1, "rho": 1, "m1": 3, "m2": None}),
     ("distance_sensitive", {"s": -3, "r": 2, "rho": 1, "m1": -1, "m2": 5}),
 ]
+# raw is 0 throughout the outside, so that contours of level 0 are not exact; the pair is closer than the core radius
+FLAT_OUTSIDE = [
+    ("potential", {"alpha": 1, "delta": 0.8}),
+    ("potential", {"alpha": 3, "delta": 0.9, "m2": 5}),
+    ("potential", {"alpha": 4, "delta": 0.9, "m2": 2e4}),  # the hole lies where the repulsion is continued
+]
 ANCHOR, POSITIVE = (0.4, 0.2), (0.9, 0.75)
 
 
-@in_one_case(case=AREAS)
+@in_one_case(case=AREAS + FLAT_OUTSIDE)
 def test_area_against_a_grid_count(case):
     name, hyper = case
     loss = losses.create(name, **hyper)
@@ -182,6 +188,8 @@ def test_contours_agree_with_the_closed_form(case, monkeypatch):
         ("hoffer", {"m2": 0.2}, math.inf),
         ("npairs", {}, math.inf),
         ("npairs", {"m2": 0.8}, math.inf),
+        ("potential", {"alpha": 2, "delta": 0.4}, math.inf),
+        ("potential", {"alpha": 2, "delta": 0.4, "m2": 1.5}, math.inf),
         ("location_aware", {"m": 0.1}, math.inf),
         ("location_aware", {"m": 3.0}, math.inf),
         ("distance_sensitive", {"m1": 1.0}, math.inf),
