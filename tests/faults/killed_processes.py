@@ -1,4 +1,4 @@
-"""Trainings and jobs in processes of their own that are killed, or run out of disk, at a given moment.
+"""Training runs and jobs in processes of their own that are killed, or run out of disk, at a given moment.
 
 The processes are forks of one that has trained once (tests/preload.py). With a GPU they are not, because a fork of a
 process that has trained on it cannot use it.
