@@ -30,8 +30,8 @@ IMAGES = [
     *("data.validation=none", "schedule.monitor_part=test"),
 ]
 KINDS: dict[str, list[str]] = {
-    "memory, warm-up, sgd": [
-        *("loss.name=contrastive", "loss.memory=3", "loss.memory_start=2", "optimiser.name=sgd"),
+    "memory, consistent margin, warm-up, sgd": [
+        *("loss.name=contrastive", "loss.memory=3", "loss.memory_start=2", "loss.tcm=0.3", "optimiser.name=sgd"),
         *("optimiser.clip_norm=1.0", "schedule.warm_up=3", "schedule.decay=cosine"),
     ],
     "proxies, plateau, adamw": [
@@ -144,7 +144,7 @@ def test_a_fork_and_an_evaluation_on_a_device(tmp_path: Path) -> None:
 
 
 def test_a_run_begun_on_the_cpu_goes_on_there_and_back(tmp_path: Path) -> None:
-    run = RunStore(tmp_path).create(SHORT.with_overrides(KINDS["memory, warm-up, sgd"]))
+    run = RunStore(tmp_path).create(SHORT.with_overrides(KINDS["memory, consistent margin, warm-up, sgd"]))
     with without_a_card():
         train(run, upto=2)
     with pretended():

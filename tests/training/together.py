@@ -72,6 +72,7 @@ def cases() -> list[Case]:
         Case("mined batches", ("miner.name=semi_hard", "batch.sampler=mined", "batch.refresh=2"), steps=3),
         Case("classifier of features", ("loss.name=wel", "loss.classifier_input=features"), steps=2),
         Case("held to the start", held=True, steps=3),
+        Case("threshold-consistent margin", ("loss.tcm=0.5", "loss.tcm_m_neg=0.1"), steps=2),
         Case("clipped", ("optimiser.clip_norm=0.01",), steps=2),
         Case("batch norm", ("loss.name=multi_similarity",), kind="images", steps=3),
         Case("generalized sum pooling of images", ("loss.name=contrastive", *GSP), kind="images", steps=3),
