@@ -109,7 +109,7 @@ class Recommendation:
         """Threshold and what to expect, in one sentence."""
         rates = self.unseen
         return (
-            f"Recommended threshold for {percent(self.promised)} false matches: {self.threshold:.3f}; expect "
+            f"Recommended threshold for {percent(self.promised)} false matches: {self.threshold:.4f}; expect "
             f"{percent(rates.fmr, rates.fmr_interval)} on unseen classes."
         )
 
@@ -205,8 +205,8 @@ def describe(found: Recommendation) -> str:
     low, high = found.threshold_interval
     lines = [
         found.sentence,
-        f"The threshold is a cosine similarity, {low:.3f} to {high:.3f}; as a distance of unit vectors at most "
-        f"{found.distance:.3f}.",
+        f"The threshold is a cosine similarity, {low:.4f} to {high:.4f}; as a distance of unit vectors at most "
+        f"{found.distance:.4f}.",
         f"Measured by promised false match rate: {found.ratio:.2f} ({found.ratio_interval.low:.2f} to "
         f"{found.ratio_interval.high:.2f}). It misses {percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the "
         "same class.",

@@ -49,7 +49,7 @@ def test_baselines_are_printed_on_request(run):
     as_json = json.loads(threshold(run, "--baselines", "--json").stdout)
     assert list(as_json["baselines"]) == ["inputs", "untrained", "pca_whitened", "whitened"]
     assert lines[0].startswith(
-        f"inputs: Recommended threshold for 1 % false matches: {as_json['baselines']['inputs']['threshold']:.3f}"
+        f"inputs: Recommended threshold for 1 % false matches: {as_json['baselines']['inputs']['threshold']:.4f}"
     )
 
 

@@ -75,7 +75,7 @@ def test_rates_that_the_seen_classes_cannot_show_are_refused(pair):
 
 def test_text_and_json_have_all_values(pair):
     found = thresholds.recommend(pair, 0.02)
-    assert found.sentence.startswith(f"Recommended threshold for 2 % false matches: {found.threshold:.3f}; expect ")
+    assert found.sentence.startswith(f"Recommended threshold for 2 % false matches: {found.threshold:.4f}; expect ")
     assert f"{100 * found.unseen.fmr:.2g} % (" in found.sentence
     lines = thresholds.describe(found).splitlines()
     assert lines[0] == found.sentence
