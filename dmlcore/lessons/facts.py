@@ -178,6 +178,19 @@ def width(shown: ChargesShown) -> Measurement:
     )
 
 
+@fact("outlier force", ChargesShown, "the force on the point farthest from its class, over that on a typical point")
+def outlier_force(shown: ChargesShown) -> Measurement:
+    """Return the force on the point farthest from the mean of its class, divided by the median force on a point."""
+    simulation = shown.simulation
+    frame = simulation.frame(shown.step)
+    farthest = int(np.linalg.norm(frame.positions - frame.means[simulation.labels], axis=1).argmax())
+    sizes = np.linalg.norm(frame.force, axis=1)
+    outlier, typical = float(sizes[farthest]), float(np.median(sizes))
+    ratio = outlier / typical if typical > STILL else 0.0
+    words = f"The force on the outlier is {outlier:.2f}, on a typical point {typical:.2f} (median)"
+    return Measurement(ratio, f"{words}: {ratio:.2g} times as strong.")
+
+
 # ---- pooling
 def _on_informative(shown: TransportShown, pooling: int) -> float:
     inside = informative(mixture(shown.pixels)).ravel()

@@ -17,6 +17,7 @@ from dmlcore.geometry import Triplet, power_potential
 from dmlcore.losses.engine.formula import Clamp, Margin, triplet_loss
 
 RATIO = "push over pull: how strongly negatives repel"
+PULL = "pull is d^s: grows for s = 1 (FaceNet), constant for s = 0 (ranking), decays for s < 0 (potential fields)"
 
 
 @triplet_loss(
@@ -204,9 +205,7 @@ def modified_entangle(
 def distance_sensitive(
     t: Triplet,
     *,
-    s: Annotated[
-        float, Slider(-3.0, 3.0, "s", "pull is d^s: it grows with distance for s > 0 and decays for s < 0", step=0.05)
-    ] = 1.0,
+    s: Annotated[float, Slider(-3.0, 3.0, "s", PULL, step=0.05)] = 1.0,
     r: Annotated[float, Slider(-1.0, 4.0, "r", "push falls as 1/d^r", step=0.05)] = 2.0,
     rho: Annotated[float, Slider(0.1, 4.0, r"\rho", RATIO, above=0.0)] = 1.0,
 ) -> Tensor:

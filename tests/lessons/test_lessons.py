@@ -197,3 +197,19 @@ def test_charges_escape_only_where_forces_do_not_vanish():
     moved = measured("charges", "width", step="20", loss="ranking", m="0.5", **settings)
     assert np.isclose(still, measured("charges", "width", **settings))
     assert moved > 2 * still
+
+
+def test_a_decaying_pull_leaves_the_outlier_alone():
+    settings = {"start": "outlier", "classes": "3", "per": "12", "r": "0", "m1": "60", "m2": "inf", "side": "pull"}
+    ratios = []
+    for s in (1.0, 0.0, -1.0):
+        simulation = STAGES["charges"].read(settings | {"s": str(s)}).simulation
+        x, labels = simulation.frame(0).positions.astype(float), simulation.labels
+        pulls = []
+        for i in range(len(x)):
+            apart = x[(labels == labels[i]) & (np.arange(len(x)) != i)] - x[i]
+            d = np.linalg.norm(apart, axis=1, keepdims=True)
+            pulls.append(np.linalg.norm((apart * d ** (s - 1)).sum(0)))
+        ratios.append(pulls[0] / np.median(pulls))  # point 0 is the outlier
+        assert measured("charges", "outlier force", s=str(s), **settings) == pytest.approx(ratios[-1], rel=1e-3)
+    assert ratios[0] > 5 > ratios[1] > 1 > ratios[2]

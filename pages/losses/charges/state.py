@@ -58,6 +58,12 @@ PRESETS = (  # a URL without parameters opens the first preset
         "start=outlier&classes=4&per=40&loss=ranking&rate=0.2",
     ),
     Preset(
+        "wrong label",
+        "A pull that decays with distance (s = −1) hardly reaches the point with a wrong label. Move s to 1: now this "
+        "point is pulled hardest.",
+        "start=outlier&classes=3&per=12&s=-1&r=0&m1=60&m2=inf&side=pull",
+    ),
+    Preset(
         "semi-hard",
         "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, so it never converges.",
         "start=random&loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",

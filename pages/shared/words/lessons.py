@@ -113,7 +113,8 @@ TOUR: list[dict[str, Any]] = [
         "title": "Pull and push",
         "text": (
             "Every force is the sum of a pull along A–P and pushes along the edges of N. Two laws, drawn as curves, "
-            "give their sizes: the pull grows as dˢ, the push falls as ρ/dʳ. Move s and r."
+            "give their sizes: the pull is dˢ, the push ρ/dʳ. Move s and r: with s = 1 the pull grows, as in FaceNet; "
+            "with s = 0 it is constant, as in the ranking loss; below 0 it decays, as in potential fields."
         ),
         "look": "r",
         "scene": _scene(edges=True, flow="none", region=False),

@@ -111,6 +111,15 @@ PAIRS: tuple[LossPair, ...] = (
     ),
     LossPair(
         "different",
+        "Pull d / pull 1/d²",
+        "The pushes are equal, but one pull grows with distance, as in FaceNet, and the other decays, as in potential "
+        "fields.",
+        _charges(1, 0, 1, 3),
+        _charges(-2, 0, 1, 4.5),
+        {"shade": "force", "probe": "positive"},
+    ),
+    LossPair(
+        "different",
         "Ranking / FaceNet",
         "Distances against squared distances: with margin 0 the same triplets are active, but the forces differ.",
         panel("ranking", m=0.0),
