@@ -291,14 +291,20 @@ class LossSpec(Section):
         0.0,
         ge=0,
         le=100,
-        description="Weight of the threshold-consistent margin (TCM) over all pairs of a batch, in addition to the "
-        "loss; 0: none",
+        description="Weight of the threshold-consistent margin (TCM), a loss of all pairs of a batch that is added; "
+        "0: none",
     )
     tcm_m_pos: float = Field(
-        0.9, ge=-1, le=1, description="Cosine similarity up to which the TCM pulls pairs of one class together"
+        0.9,
+        ge=-1,
+        le=1,
+        description="Positive margin of the TCM: cosine similarity up to which it pulls pairs of one class",
     )
     tcm_m_neg: float = Field(
-        0.5, ge=-1, le=1, description="Cosine similarity down to which the TCM pushes pairs of two classes apart"
+        0.5,
+        ge=-1,
+        le=1,
+        description="Negative margin of the TCM: cosine similarity down to which it pushes pairs of two classes",
     )
 
 

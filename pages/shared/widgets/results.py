@@ -35,7 +35,7 @@ PANELS = {
     "active": ("active tuples", ".3~%", 110),
     "member_weights": ("weights of the losses", ".3~%", 150),
     "member_losses": ("losses of the ensemble", ".3~g", 150),
-    "tcm": ("threshold-consistent margin", ".3~g", 110),
+    "tcm": ("consistent margin", ".3~g", 110),
     "diversity": ("distance of the learners", ".3~g", 110),
     "positive_distance": ("distance of positives", ".3~g", 130),
     "negative_distance": ("distance of negatives", ".3~g", 130),
@@ -60,7 +60,7 @@ SMOOTH = (
     "Weight of the past in an exponential moving average, debiased as in TensorBoard: 0.9 averages over about ten "
     "points. The raw values stay visible as a faint line"
 )
-FIRST = ("loss", "validation", "active", "member_weights")
+FIRST = ("loss", "validation", "active", "tcm", "member_weights")
 # (label in the legend, histories of one run or of a group of runs)
 Histories = Sequence[tuple[str, Sequence[RunHistory]]]
 # (label, [(history, file offset up to which it was read)]). A history grows, so cache keys must include the offset.

@@ -114,11 +114,11 @@ def _describe_loss(spec: RunSpec) -> None:
 def _describe_threshold_consistency(spec: RunSpec) -> None:
     chosen, term = spec.loss, losses.describe("threshold_consistent_margin")
     st.subheader(f"{term.title}: one threshold for all classes", anchor=False)
-    st.latex(rf"E+\lambda\,\Bigl({term.latex}\Bigr)")
+    st.latex(rf"L+\lambda\,\Bigl({term.latex}\Bigr)")
     st.markdown(term.sentence)
     st.caption(
-        f"{term.source}. $\\lambda$ = {chosen.tcm:g}, $m_+$ = {chosen.tcm_m_pos:g}, $m_-$ = {chosen.tcm_m_neg:g}; $s$ "
-        "is the cosine similarity of a pair of the batch."
+        f"{term.source}. $\\lambda$ = {chosen.tcm:g}, $m_+$ = {chosen.tcm_m_pos:g}, $m_-$ = {chosen.tcm_m_neg:g}; $L$ "
+        "is the loss above, and $s$ the cosine similarity of a pair of the batch."
     )
 
 
