@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SUBMODULES = (
     "data",
     "geometry",
+    "inspection",
     "jobs",
     "loss_analysis",
     "losses",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -21,7 +22,7 @@ from pydantic import TypeAdapter
 from dmlcore import metrics
 from dmlcore.inspection.class_sides import Load, Side, Sides, ThresholdError, baselines, sides
 from dmlcore.metrics.verification import Interval
-from dmlcore.storage.runs import Run
+from dmlcore.storage.runs import Run, open_run
 
 __all__ = [
     "FMR",
@@ -32,8 +33,10 @@ __all__ = [
     "ThresholdError",
     "baselines",
     "describe",
+    "percent",
     "recommend",
     "sides",
+    "threshold",
 ]
 
 FMR = 0.01  # default of the promised false match rate
@@ -127,20 +130,21 @@ class Recommendation:
 _ADAPTER: TypeAdapter[Any] = TypeAdapter(Recommendation)
 
 
-def threshold(run: Run, fmr: float = FMR, *, load: Load | None = None) -> Recommendation:
+def threshold(run: Run | str | Path, fmr: float = FMR, *, load: Load | None = None) -> Recommendation:
     """Recommend a threshold for the embeddings of a run or of an embedding set.
 
     Args:
-        run: Evaluated run, or embedding set.
+        run: Evaluated run or embedding set, its folder, or its id in the default store ($DML_RUNS, else ./runs).
         fmr: Promised false match rate, in 0..1, above 0.
         load: Function that reads the data set of a spec; see `class_sides.sides`.
 
     Raises:
+        RunError: There is no such run.
         ThresholdError: There are no seen or unseen classes; see `class_sides.sides`.
         ValueError: `fmr` is not in this range, or below one pair of the seen classes.
         Unreadable, DataError, CheckpointError: Files of the run or the data set cannot be read.
     """
-    return recommend(sides(run, load=load), fmr)
+    return recommend(sides(open_run(run), load=load), fmr)
 
 
 def recommend(pair: Sides, fmr: float = FMR) -> Recommendation:
@@ -193,14 +197,14 @@ def _rates(side: Side, rates: tuple[float, float], fmr_interval: Interval, fnmr_
 
 def describe(found: Recommendation) -> str:
     """Return a recommendation as text: sentence, intervals, and a table with one column per set of classes."""
-    sides, unseen = (found.seen, found.unseen), found.unseen
+    columns, unseen = (found.seen, found.unseen), found.unseen
     rows: list[tuple[str, ...]] = [
-        ("", *(rates.name for rates in sides)),
-        ("classes / samples", *(f"{rates.classes:,} / {rates.samples:,}" for rates in sides)),
-        ("false match rate", *(percent(rates.fmr, rates.fmr_interval) for rates in sides)),
-        ("false non-match rate", *(percent(rates.fnmr, rates.fnmr_interval) for rates in sides)),
-        ("equal error rate", *(percent(rates.eer, rates.eer_interval) for rates in sides)),
-        ("OPIS", *(f"{rates.opis:.2e}" for rates in sides)),
+        ("", *(rates.name for rates in columns)),
+        ("classes / samples", *(f"{rates.classes:,} / {rates.samples:,}" for rates in columns)),
+        ("false match rate", *(percent(rates.fmr, rates.fmr_interval) for rates in columns)),
+        ("false non-match rate", *(percent(rates.fnmr, rates.fnmr_interval) for rates in columns)),
+        ("equal error rate", *(percent(rates.eer, rates.eer_interval) for rates in columns)),
+        ("OPIS", *(f"{rates.opis:.2e}" for rates in columns)),
     ]
     low, high = found.threshold_interval
     lines = [
@@ -219,5 +223,11 @@ def describe(found: Recommendation) -> str:
 
 def percent(value: float, interval: Interval | None = None) -> str:
     """Return a share as text, such as "2.8 %" or "2.8 % (1.9 to 4.1 %)"."""
-    ends = "" if interval is None else f" ({100 * interval.low:.2g} to {100 * interval.high:.2g} %)"
-    return f"{100 * value:.2g} %{ends}"
+    ends = "" if interval is None else f" ({_digits(interval.low)} to {_digits(interval.high)} %)"
+    return f"{_digits(value)} %{ends}"
+
+
+def _digits(share: float) -> str:
+    """Return a share in percent with two digits, or three for 100."""
+    value = 100 * share
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

@@ -28,7 +28,7 @@ from dmlcore.models import conditioned, networks
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import NO_METHOD
 from dmlcore.storage import atomic_files, checkpoint, run_directory
-from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, open_run
 from dmlcore.training import objective, starts
 from dmlcore.training.build import classes_of
 from dmlcore.training.methods.ensembles import Joined
@@ -187,8 +187,7 @@ def load(run: Run | str | Path, *, step: int | None = None, device: str | torch.
         path = Path(run).expanduser()
         if path.is_file():
             return _from_file(path, step).to(device)
-        run = Run(path.resolve()) if (path / run_directory.SPEC).is_file() else RunStore().open(str(run))
-    return _from_run(run, step).to(device)
+    return _from_run(open_run(run), step).to(device)
 
 
 def export(model: TrainedModel, path: Path) -> None:

@@ -397,6 +397,18 @@ class RunStore:
         return listing(self.root, _is_listed, _read)
 
 
+def open_run(run: Run | str | Path) -> Run:
+    """Return a run; raises RunError if there is none.
+
+    Args:
+        run: A run, its folder, or its id in the default store ($DML_RUNS, else ./runs).
+    """
+    if isinstance(run, Run):
+        return run
+    path = Path(run).expanduser()
+    return Run(path.resolve()) if (path / SPEC).is_file() else RunStore().open(str(run))
+
+
 def _is_listed(name: str) -> bool:
     return RUN_ID.fullmatch(name) is not None and name != EXAMPLE
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dmlcore import inspection, metrics
+import dmlcore
+from dmlcore import metrics
 from dmlcore.inspection import thresholds
 from dmlcore.inspection.class_sides import Side, Sides, sides
-from dmlcore.storage.runs import RunStore
+from dmlcore.metrics.verification import Interval
+from dmlcore.storage.runs import RunError, RunStore
 from tests.inspection.threshold_runs import OPEN, QUICK
 from tests.once import once
 from tests.pages.conftest import make_run
@@ -76,7 +78,7 @@ def test_rates_that_the_seen_classes_cannot_show_are_refused(pair):
 def test_text_and_json_have_all_values(pair):
     found = thresholds.recommend(pair, 0.02)
     assert found.sentence.startswith(f"Recommended threshold for 2 % false matches: {found.threshold:.4f}; expect ")
-    assert f"{100 * found.unseen.fmr:.2g} % (" in found.sentence
+    assert thresholds.percent(found.unseen.fmr, found.unseen.fmr_interval) in found.sentence
     lines = thresholds.describe(found).splitlines()
     assert lines[0] == found.sentence
     assert lines[-1] == "Note: a note."
@@ -87,11 +89,18 @@ def test_text_and_json_have_all_values(pair):
     for text in ("", "{}", "[1]", found.to_json().replace('"ratio":', '"ratio":"x","of":')):
         with pytest.raises(ValueError, match="validation error"):
             thresholds.Recommendation.from_json(text)
+    assert thresholds.percent(1.0) == "100 %"
+    assert thresholds.percent(0.994, Interval(0.0126, 0.5)) == "99 % (1.3 to 50 %)"
     without = replace(found, note="")
     assert not thresholds.describe(without).endswith("Note: a note.")
 
 
-def test_a_run_is_scored_like_its_sides(tmp_path_factory):
+def test_a_run_is_scored_like_its_sides(tmp_path_factory, monkeypatch):
     folder = once(tmp_path_factory, "threshold-digits", lambda root: make_run(root, *QUICK, *OPEN))
     run = next(iter(RunStore(folder).list()))
-    assert inspection.threshold(run, fmr=0.05) == thresholds.recommend(sides(run), 0.05)
+    expected = thresholds.recommend(sides(run), 0.05)
+    monkeypatch.setenv("DML_RUNS", str(folder))
+    for given in (run, run.id, run.path):
+        assert dmlcore.inspection.threshold(given, fmr=0.05) == expected
+    with pytest.raises(RunError, match="no run 'nothing'"):
+        dmlcore.inspection.threshold("nothing")
