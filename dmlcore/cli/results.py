@@ -116,12 +116,12 @@ def threshold(
     if baselines:
         chosen |= {name: thresholds.recommend(pair, fmr) for name, pair in thresholds.baselines(source).items()}
     if as_json:
-        of = {name: json.loads(found.to_json()) for name, found in chosen.items()}
+        of = {name: json.loads(recommendation.to_json()) for name, recommendation in chosen.items()}
         print(json.dumps({"id": source.id, **of.pop(""), **({"baselines": of} if baselines else {})}))
         return
     print(thresholds.describe(chosen.pop("")))
-    for name, found in chosen.items():
-        print(f"{name}: {found.sentence}")
+    for name, recommendation in chosen.items():
+        print(f"{name}: {recommendation.sentence}")
 
 
 def claims(

@@ -82,7 +82,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class ClassSides:
     """Seen and unseen classes.
 
     Attributes:
@@ -96,7 +96,7 @@ class Sides:
     note: str = ""
 
 
-def sides(run: Run, *, seen: Seen = "validation", load: Load | None = None) -> Sides:
+def sides(run: Run, *, seen: Seen = "validation", load: Load | None = None) -> ClassSides:
     """Return the embeddings of the seen and of the unseen classes of a run or of an embedding set.
 
     Samples of a separate gallery are included. From a side of more than MAX_SAMPLES samples, whole classes are drawn at
@@ -119,10 +119,10 @@ def sides(run: Run, *, seen: Seen = "validation", load: Load | None = None) -> S
     source = _source(run)
     unseen = _read(source, "test classes")
     side = _read_cache(source, seen, unseen.embeddings.shape[1]) or _embed(run, source, seen, load)
-    return _limited(Sides(side, unseen))
+    return _limited(ClassSides(side, unseen))
 
 
-def baselines(run: Run, *, load: Load | None = None) -> dict[str, Sides]:
+def baselines(run: Run, *, load: Load | None = None) -> dict[str, ClassSides]:
     """Return the same classes embedded without the training of the run; computed by this call.
 
     The names are those of `dmlcore.training.baselines`: "inputs" (raw inputs), "untrained" (the network before its
@@ -229,17 +229,17 @@ def _require_unseen(run: Run, dataset: Dataset) -> None:
         )
 
 
-def _of_splits(dataset: Dataset, embed: Callable[[str], Singles]) -> Sides:
+def _of_splits(dataset: Dataset, embed: Callable[[str], Singles]) -> ClassSides:
     """Return the validation and the test classes with the embeddings that `embed` returns for a split."""
 
     def side(split: str) -> Side:
         rows = rows_of(dataset, split)[0]
         return Side(f"{split} classes", embed(split), dataset.labels[rows], rows)
 
-    return Sides(side("validation"), side("test"))
+    return ClassSides(side("validation"), side("test"))
 
 
-def _whitened(dataset: Dataset, features: Singles, labels: Ints, splits: dict[str, Singles]) -> dict[str, Sides]:
+def _whitened(dataset: Dataset, features: Singles, labels: Ints, splits: dict[str, Singles]) -> dict[str, ClassSides]:
     """Return the baselines from features of two splits, by name, with whitenings fitted to `features` and `labels`."""
     if features.shape[1] > feature_baselines.MOST_FEATURES or len(features) < 2:
         return {}
@@ -254,41 +254,42 @@ def _whitened(dataset: Dataset, features: Singles, labels: Ints, splits: dict[st
 # ---- embedding sets
 
 
-def _sides_of_set(run: Run) -> Sides:
+def _sides_of_set(run: Run) -> ClassSides:
     side = _read(_source(run), "")
-    found = stored.load(run.path / run_directory.SET)
-    if not found.labelled:
+    imported = stored.load(run.path / run_directory.SET)
+    if not imported.labelled:
         raise ThresholdError(f"{run.id} has no labels; import it again with a column of labels: dml import --help")
-    if len(found.labels) <= side.indices.max():
+    if len(imported.labels) <= side.indices.max():
         raise Unreadable(f"The embeddings of {run.id} do not belong to its set. Import it again.")
-    is_seen, seen, note = _seen(found)
-    is_unseen, unseen = found.labels >= found.train_classes, "second half" if seen == "first half" else "test classes"
-    for name, labels in ((seen, found.labels[is_seen]), (unseen, found.labels[is_unseen])):
+    is_seen, seen, note = _seen(imported)
+    is_unseen = imported.labels >= imported.train_classes
+    unseen = "second half" if seen == "first half" else "test classes"
+    for name, labels in ((seen, imported.labels[is_seen]), (unseen, imported.labels[is_unseen])):
         if (count := len(np.unique(labels))) < 2:
             raise ThresholdError(
                 f"{run.id} has too few classes: two are needed to choose a threshold and two more to measure it, but "
-                f"the {name} of the {len(found.class_names):,} classes are {count}; import a set with more classes"
+                f"the {name} of the {len(imported.class_names):,} classes are {count}; import a set with more classes"
             )
     rows = side.indices
-    return _limited(Sides(_subset(side, is_seen[rows], seen), _subset(side, is_unseen[rows], unseen), note))
+    return _limited(ClassSides(_subset(side, is_seen[rows], seen), _subset(side, is_unseen[rows], unseen), note))
 
 
-def _seen(found: stored.EmbeddingSet) -> tuple[Bools, str, str]:
+def _seen(imported: stored.EmbeddingSet) -> tuple[Bools, str, str]:
     """Return a mask (N,) of the samples of seen classes, the name of these classes, and a note on the choice."""
-    trained = found.labels < found.train_classes
-    column = found.roles.split
-    if found.split != "classes" or column is None:
+    trained = imported.labels < imported.train_classes
+    column = imported.roles.split
+    if imported.split != "classes" or column is None:
         return trained, "first half", "no column divides the classes: the threshold is chosen on the first half of them"
-    splits = np.array(roles.splits_of(found.columns.column(column), column))
-    fitted = np.unique(found.labels[splits == "train"])
-    held_out = trained & ~np.isin(found.labels, fitted)
-    if len(np.unique(found.labels[held_out])) > 1:
+    splits = np.array(roles.splits_of(imported.columns.column(column), column))
+    fitted = np.unique(imported.labels[splits == "train"])
+    held_out = trained & ~np.isin(imported.labels, fitted)
+    if len(np.unique(imported.labels[held_out])) > 1:
         return held_out, "validation classes", ""
     note = "fewer than two classes have validation rows only: the threshold is chosen on training classes"
     return trained, "training classes", note
 
 
-def _baselines_of_set(run: Run) -> dict[str, Sides]:
+def _baselines_of_set(run: Run) -> dict[str, ClassSides]:
     try:
         dataset = data.load("embeddings", root=run.path / run_directory.SET, split="classes", validation="classes")
     except data.DataError as error:
@@ -307,7 +308,7 @@ def _subset(side: Side, rows: Bools, name: str) -> Side:
     return Side(name, side.embeddings[rows], side.labels[rows], side.indices[rows])
 
 
-def _limited(pair: Sides) -> Sides:
+def _limited(pair: ClassSides) -> ClassSides:
     """Return both sides, with at most MAX_SAMPLES samples each, and a note if classes were left out."""
     seen, unseen = map(_draw, (pair.seen, pair.unseen))
     notes = [pair.note] if pair.note else []

@@ -20,16 +20,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from dmlcore import metrics
-from dmlcore.inspection.class_sides import Load, Side, Sides, ThresholdError, baselines, sides
+from dmlcore.inspection.class_sides import ClassSides, Load, Side, ThresholdError, baselines, sides
 from dmlcore.metrics.verification import Interval
 from dmlcore.storage.runs import Run, open_run
 
 __all__ = [
     "FMR",
+    "ClassSides",
     "Rates",
     "Recommendation",
     "Side",
-    "Sides",
     "ThresholdError",
     "baselines",
     "describe",
@@ -123,8 +123,8 @@ class Recommendation:
     @classmethod
     def from_json(cls, text: str) -> Recommendation:
         """Return what `to_json` has written; raises ValueError for anything else."""
-        found: Recommendation = _ADAPTER.validate_json(text)
-        return found
+        recommendation: Recommendation = _ADAPTER.validate_json(text)
+        return recommendation
 
 
 _ADAPTER: TypeAdapter[Any] = TypeAdapter(Recommendation)
@@ -147,7 +147,7 @@ def threshold(run: Run | str | Path, fmr: float = FMR, *, load: Load | None = No
     return recommend(sides(open_run(run), load=load), fmr)
 
 
-def recommend(pair: Sides, fmr: float = FMR) -> Recommendation:
+def recommend(pair: ClassSides, fmr: float = FMR) -> Recommendation:
     """Recommend a threshold from seen classes, and measure its rates on unseen ones.
 
     The pairs of both sides are counted once; further calls with other rates take milliseconds.
@@ -195,9 +195,9 @@ def _rates(side: Side, rates: tuple[float, float], fmr_interval: Interval, fnmr_
     )
 
 
-def describe(found: Recommendation) -> str:
+def describe(recommendation: Recommendation) -> str:
     """Return a recommendation as text: sentence, intervals, and a table with one column per set of classes."""
-    columns, unseen = (found.seen, found.unseen), found.unseen
+    columns, unseen = (recommendation.seen, recommendation.unseen), recommendation.unseen
     rows: list[tuple[str, ...]] = [
         ("", *(rates.name for rates in columns)),
         ("classes / samples", *(f"{rates.classes:,} / {rates.samples:,}" for rates in columns)),
@@ -206,19 +206,18 @@ def describe(found: Recommendation) -> str:
         ("equal error rate", *(percent(rates.eer, rates.eer_interval) for rates in columns)),
         ("OPIS", *(f"{rates.opis:.2e}" for rates in columns)),
     ]
-    low, high = found.threshold_interval
+    (low, high), ratio = recommendation.threshold_interval, recommendation.ratio_interval
     lines = [
-        found.sentence,
+        recommendation.sentence,
         f"The threshold is a cosine similarity, {low:.4f} to {high:.4f}; as a distance of unit vectors at most "
-        f"{found.distance:.4f}.",
-        f"Measured by promised false match rate: {found.ratio:.2f} ({found.ratio_interval.low:.2f} to "
-        f"{found.ratio_interval.high:.2f}). It misses {percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the "
-        "same class.",
+        f"{recommendation.distance:.4f}.",
+        f"Measured by promised false match rate: {recommendation.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f}). It "
+        f"misses {percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the same class.",
         "",
         *(f"{name:22}{one:30}{other}".rstrip() for name, one, other in rows),
         "Intervals contain 95 % of bootstrap samples of the classes.",
     ]
-    return "\n".join([*lines, *([f"Note: {found.note}."] if found.note else [])])
+    return "\n".join([*lines, *([f"Note: {recommendation.note}."] if recommendation.note else [])])
 
 
 def percent(value: float, interval: Interval | None = None) -> str:

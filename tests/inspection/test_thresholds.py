@@ -10,7 +10,7 @@ import pytest
 import dmlcore
 from dmlcore import metrics
 from dmlcore.inspection import thresholds
-from dmlcore.inspection.class_sides import Side, Sides, sides
+from dmlcore.inspection.class_sides import ClassSides, Side, sides
 from dmlcore.metrics.verification import Interval
 from dmlcore.storage.runs import RunError, RunStore
 from tests.inspection.threshold_runs import OPEN, QUICK
@@ -27,7 +27,7 @@ def side(name, classes, each, noise, seed):
 
 @pytest.fixture(scope="module")
 def pair():
-    return Sides(side("validation classes", 12, 6, 0.3, 0), side("test classes", 15, 5, 0.9, 1), "a note")
+    return ClassSides(side("validation classes", 12, 6, 0.3, 0), side("test classes", 15, 5, 0.9, 1), "a note")
 
 
 def rates(side, threshold):
@@ -62,7 +62,7 @@ def test_the_lowest_threshold_that_keeps_the_promise_is_recommended_and_measured
 
 
 def test_the_promise_is_kept_on_classes_like_the_seen_ones():
-    alike = Sides(side("seen", 40, 8, 0.8, 0), side("unseen", 40, 8, 0.8, 1))
+    alike = ClassSides(side("seen", 40, 8, 0.8, 0), side("unseen", 40, 8, 0.8, 1))
     found = thresholds.recommend(alike, 0.01)
     assert found.ratio_interval.low < 1 < found.ratio_interval.high
     assert found.unseen.fmr_interval.low < 0.01 < found.unseen.fmr_interval.high

@@ -13,7 +13,7 @@ from dmlcore.storage.runs import RunStore
 
 if TYPE_CHECKING:
     from dmlcore.experiments.studies.results import Measured
-    from dmlcore.inspection.class_sides import Sides
+    from dmlcore.inspection.class_sides import ClassSides
 
 EER, OPIS, FNMR = "eer", "opis", "fnmr"  # of the test classes; the last at the threshold of the validation classes
 MEASURED, OF_TRAINING = "fmr", "fmr.train"  # rates on test classes, by the classes on which the threshold is chosen
@@ -65,7 +65,7 @@ def _baseline(name: str, started: bool) -> str:
     return "pretrained" if started and name == "untrained" else name
 
 
-def _scores(pair: Sides, fmr: float) -> dict[str, float]:
+def _scores(pair: ClassSides, fmr: float) -> dict[str, float]:
     from dmlcore import metrics
 
     moved = metrics.transfer(pair.seen.pairs, pair.unseen.pairs, fmr)
