@@ -144,7 +144,7 @@ def _npairs(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
 
 @closed_form(
     "potential",
-    r"\min\bigl(\tfrac{d_{an}}\delta,1\bigr)^{-\alpha}>\max\bigl(\tfrac{d_{ap}}\delta,1\bigr)^{-\alpha}",
+    r"\min(d_{an}/\delta,1)^{-\alpha}>\max(d_{ap}/\delta,1)^{-\alpha}",
 )
 def _potential(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     alpha, delta = _own(loss, "alpha"), _own(loss, "delta")

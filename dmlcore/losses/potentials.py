@@ -36,7 +36,7 @@ def repulsion(squared: Tensor, alpha: float) -> Tensor:
 
 @triplet_loss(
     title="Potential (PFML)",
-    latex=r"-\max\bigl(\tfrac{d_{ap}}\delta,1\bigr)^{-\alpha}+\min\bigl(\tfrac{d_{an}}\delta,1\bigr)^{-\alpha}",
+    latex=r"-\max(d_{ap}/\delta,1)^{-\alpha}+\min(d_{an}/\delta,1)^{-\alpha}",
     source="Bhatnagar & Ahuja 2025, Eq. 1, 2",
     sentence="A pull that decays with distance and stops at the core radius, and a push that acts within it only.",
 )

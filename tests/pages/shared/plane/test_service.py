@@ -279,7 +279,11 @@ def test_with_the_normalised_margin_no_single_slider_leaves_the_field_without_fo
 
 
 def test_flat_and_positive_fields_are_told_from_the_others():
-    assert {name for name in losses.names() if ask({"loss": name}, n=41)["positive"]} == {"hoffer", "npairs"}
+    assert {name for name in losses.names() if ask({"loss": name}, n=41)["positive"]} == {
+        "hoffer",
+        "npairs",
+        "potential",
+    }
     assert ask({"loss": "npairs"}, n=41)["flat"]
     assert not ask({"loss": "npairs", "anchor": [-0.5, 0.25]}, n=41)["flat"]
     assert not ask({}, n=41)["flat"]
