@@ -107,6 +107,23 @@ def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page,
     assert_link_reopens(page, page.context.new_page(), server)
 
 
+@pytest.mark.parametrize("loss", ["distance_sensitive", "potential"])
+def test_one_drag_leads_from_a_growing_to_a_decaying_pull(page, server, loss):
+    """The numbers on screen are exact on the way, and the link keeps the negative exponent."""
+    first = {"distance_sensitive": "s=1&r=0&m1=4.5", "potential": "alpha=1"}[loss]
+    plane = opened(page, server, f"?loss={loss}&{first}&n=0.3,0.25&p=0.8,0")
+    slider = page.get_by_role("slider", name={"distance_sensitive": "s", "potential": "alpha"}[loss], exact=True)
+    before = seq(plane)
+    drag(page, slider, -70 if loss == "distance_sensitive" else 70, 0, release=False)
+    becomes(lambda: seq(plane), lambda n: n > before + 2)
+    page.mouse.up()
+    assert_numbers_are_exact(page)
+    if loss == "distance_sensitive":
+        page.wait_for_url(re.compile(r"[?&]s=-[\d.]+"))
+        assert shown(page)[0].hyper["s"] < -1
+    assert_link_reopens(page, page.context.new_page(), server)
+
+
 @pytest.mark.parametrize("loss", ["distance_sensitive", "moving", "location_aware", "ratio"])
 def test_every_slider_acts_while_it_is_dragged(page, server, loss):
     plane = opened(page, server, f"?loss={loss}&a=0.1,0.1&n=0.3,0.8")

@@ -108,6 +108,7 @@ def test_no_formula_of_a_loss_is_cut(page, server):
             wanted.append(statements(region))
         becomes(lambda: [f["text"] for f in whole(page)], lambda shown, wanted=wanted: set(wanted) <= set(shown))
         at_all_widths(page)
+    page.get_by_label("loss", exact=True).select_option("distance_sensitive")
     page.get_by_text("Margins and balance").click()
     becomes(lambda: len(whole(page)), lambda count: count > 10)
     at_all_widths(page)

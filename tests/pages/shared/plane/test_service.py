@@ -290,5 +290,5 @@ def test_flat_and_positive_fields_are_told_from_the_others():
 
 
 def test_python_has_the_last_word_on_hyper_parameters():
-    hyper = ask({"hyper": {"r": 99, "m2": None}}, n=41, settle=True)["hyper"]
-    assert hyper == {"s": 1.0, "r": 4.0, "rho": 1.0, "m1": -2.325, "m2": None}
+    hyper = ask({"hyper": {"s": -99, "r": 99, "m2": None}}, n=41, settle=True)["hyper"]
+    assert hyper == {"s": -3.0, "r": 4.0, "rho": 1.0, "m1": -2.325, "m2": None}
