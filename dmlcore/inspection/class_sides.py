@@ -161,6 +161,18 @@ def baselines(run: Run, *, load: Load | None = None) -> dict[str, ClassSides]:
     return {name: _limited(pair) for name, pair in made.items()}
 
 
+def evaluated_classes(run: Run) -> Side:
+    """Return the embeddings of the test classes, or of all classes of an embedding set.
+
+    They can be shown if `sides` raises ThresholdError. Beyond MAX_SAMPLES samples, whole classes are drawn at random.
+
+    Raises:
+        ThresholdError: The run has not been evaluated.
+        Unreadable: The file of the embeddings is damaged.
+    """
+    return _draw(_read(_source(run), "all classes" if run.is_embedding_set else "test classes"))
+
+
 def path_of(source: Path, seen: Seen = "validation") -> Path:
     """Return the path of the cached embeddings of a split that belong to a file of test embeddings."""
     return source.with_name(f"{source.stem}.{seen}.npz")

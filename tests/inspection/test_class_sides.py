@@ -193,3 +193,16 @@ def test_whole_classes_are_drawn_from_a_large_side(run, monkeypatch):
     for label in np.unique(drawn.unseen.labels):
         assert (drawn.unseen.labels == label).sum() == (whole.unseen.labels == label).sum()
     assert np.array_equal(class_sides.sides(run).unseen.indices, drawn.unseen.indices)
+
+
+def test_the_evaluated_classes_need_no_seen_ones(copied, tmp_path, monkeypatch):
+    side = class_sides.evaluated_classes(copied)
+    assert (side.name, side.classes) == ("test classes", 5)
+    assert np.array_equal(side.embeddings, class_sides.sides(copied).unseen.embeddings)
+    imported = embedding_set(tmp_path / "sets", classes=3)
+    with pytest.raises(ThresholdError):
+        class_sides.sides(imported)
+    every = class_sides.evaluated_classes(imported)
+    assert (every.name, every.classes, len(every.labels)) == ("all classes", 3, 18)
+    monkeypatch.setattr(class_sides, "MAX_SAMPLES", 12)
+    assert class_sides.evaluated_classes(imported).classes == 2
