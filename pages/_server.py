@@ -37,6 +37,7 @@ LATER = (
     "pages.inspection.neighbours.service",
     "pages.pooling.gap_vs_gsp.service",
     "pages.inspection.explore.service",
+    "pages.inspection.thresholds.service",
     "pages.losses.fields.pair_weights.export",
     "pages.losses.fields.pair_weights.service",
     "pages.pooling.prototypes.export",

@@ -25,13 +25,14 @@ export function defineComponent(Component) {
   const apps = new WeakMap();
   return {
     /** @param {Mounted<D>} component */
-    render({ data, parentElement, setStateValue }) {
+    render({ data, parentElement, setStateValue, setTriggerValue }) {
       let app = apps.get(parentElement);
       if (!app) {
         app = new Component(parentElement, data);
         apps.set(parentElement, app);
       }
       app.setState = setStateValue;
+      app.trigger = setTriggerValue;
       app.update(data);
       present(app, data.present);
     },

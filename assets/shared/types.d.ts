@@ -191,6 +191,7 @@ export interface Carried {
 // Object that draws a component, one per element.
 export interface App<D extends Data> extends Presentable {
   setState: SetState;
+  trigger?: SetState; // reports an event, which Python receives once
   update(data: D): unknown;
   close(): void;
 }
@@ -199,4 +200,5 @@ export interface Mounted<D extends Data = Data> {
   data: D;
   parentElement: HTMLElement;
   setStateValue: SetState;
+  setTriggerValue: SetState;
 }

@@ -15,10 +15,16 @@ SHOWN = {
     "explore": "canvas.map",
     "differences": '[data-testid="stVegaLiteChart"], .neighbours img',
     "confusions": '[data-testid="stVegaLiteChart"]',
+    "thresholds": ".pair img",
 }
 # Visible without scrolling: all losses of the table, the images of the worst pair and those of the first query that
 # changed.
-IN_SIGHT = {"failures": ".steps", "confusions": ".st-key-pair .row", "differences": ".difference"}
+IN_SIGHT = {
+    "failures": ".steps",
+    "confusions": ".st-key-pair .row",
+    "differences": ".difference",
+    "thresholds": ".rates",
+}
 
 
 def test_every_inspection_page_shows_the_example(page, server):

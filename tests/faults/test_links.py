@@ -52,6 +52,7 @@ PARAMETERS = {  # parameters that each page reads
     "explore": f"{PICKED} map training point query own colour classes {LOOK}",
     "differences": f"{PICKED} other before after difference-kind",
     "confusions": f"{PICKED} view pair order k hubs",
+    "thresholds": f"{PICKED} t fmr side order curve",
     "claims": "source verdict",
     "published_results": "view table sweep competition search score",
 }

@@ -16,7 +16,7 @@ from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, load_page, make_run
 from tests.wording import says
 
-INSPECTION = ("neighbours", "failures", "explore", "differences", "confusions", "fork")
+INSPECTION = ("neighbours", "failures", "explore", "differences", "confusions", "thresholds", "fork")
 SELECTING = ("neighbours", "failures", "explore", "differences")
 
 

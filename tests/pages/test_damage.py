@@ -111,7 +111,7 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
     assert {made[name].id for name in ON_RUNS if name not in READABLE} <= unreadable
 
 
-@pytest.mark.parametrize("page", ["neighbours", "explore", "confusions", "failures"])
+@pytest.mark.parametrize("page", ["neighbours", "explore", "confusions", "failures", "thresholds"])
 def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, beside: Run, page: str) -> None:
     words = {
         "fewer labels": "has a dimension of",

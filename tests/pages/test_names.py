@@ -16,7 +16,7 @@ from dmlcore.training.build import load_data
 from tests.faults import foreign_names
 from tests.pages.conftest import load_page, make_run
 
-RUN = ("runs", "fork", "explore", "neighbours", "failures", "confusions")  # pages that show a run
+RUN = ("runs", "fork", "explore", "neighbours", "failures", "confusions", "thresholds")  # pages that show a run
 PAGES = ("home", "data", "settings", "start", *RUN, "differences", "studies", "collage")
 EXPORTS = ("report.html", "taken.npz", "taken.parquet", "map.csv", "projector")
 

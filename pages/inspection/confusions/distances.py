@@ -13,7 +13,7 @@ from dmlcore.simulation import depends_on
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import RunStore
 from pages.inspection.confusions.service import measured
-from pages.shared.widgets import run_picker
+from pages.shared.widgets import menu, run_picker
 from pages.shared.widgets.chart import chart
 from pages.shared.widgets.shown_run import ShownRun
 from pages.shared.words import sentences as words
@@ -42,6 +42,9 @@ def show(view: ShownRun) -> None:
         _caption(view, named, loss, bool(windows))
     with right:
         _numbers(named)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("To decide from which similarity two samples are the same class:", width="content")
+        menu.link("thresholds", None, {"run": view.run.id})
 
 
 def _other(view: ShownRun) -> tuple[str, DistanceDensity] | None:

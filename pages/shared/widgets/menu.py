@@ -122,6 +122,7 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
         ),
         _one("Failures", "query_stats", "failures", "inspection/failures/page.py"),
         _one("Confusions", "grid_on", "confusions", "inspection/confusions/page.py"),
+        _one("Thresholds", "straighten", "thresholds", "inspection/thresholds/page.py"),
         _one("Differences", "compare_arrows", "differences", "inspection/differences/page.py"),
     ),
     "Pooling": (

@@ -14,7 +14,7 @@ from pages.inspection.neighbours import runs_beside
 from tests.embedding_set_runs import make_set
 from tests.pages.conftest import load_page
 
-PAGES = ("explore", "neighbours", "failures", "confusions", "differences")
+PAGES = ("explore", "neighbours", "failures", "confusions", "thresholds", "differences")
 # words that are true only for a run that was trained
 TRAINED = re.compile(
     r"test (split|sample|embedding|image)|training|checkpoint|network|trained|Evaluate|1 classes", re.I

@@ -25,7 +25,7 @@ from torch import nn
 def make(width=6):
     return nn.Conv2d(3, width, 4, stride=4)
 """
-PAGES = ("explore", "neighbours", "failures", "confusions", "differences", "runs", "fork")
+PAGES = ("explore", "neighbours", "failures", "confusions", "thresholds", "differences", "runs", "fork")
 
 
 @pytest.fixture(scope="module")

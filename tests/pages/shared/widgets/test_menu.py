@@ -1,4 +1,4 @@
-"""The menu: five sections with fourteen places, each page highlights its own; old addresses open the same pages."""
+"""The menu: five sections with fifteen places, each page highlights its own; old addresses open the same pages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
     assert not app.exception
     assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
-    assert len(shown) == 20  # including Home, Lessons, Neighbours and the four steps of Pooling
+    assert len(shown) == 21  # including Home, Lessons, Neighbours and the four steps of Pooling
     assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
     calls = len(sent)
     app.run()
