@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EER, OPIS, FNMR = "eer", "opis", "fnmr"  # of the test classes; the last at the threshold of the validation classes
 MEASURED, OF_TRAINING = "fmr", "fmr.train"  # rates on test classes, by the classes on which the threshold is chosen
 LOW, HIGH = "fmr.low", "fmr.high"  # ends of the 95 % interval of MEASURED over bootstrap samples of the classes
+TRAINING_LOW = "fmr.train.low"  # lower end of that of OF_TRAINING
 
 
 def add(
@@ -48,7 +49,8 @@ def add(
         report(f"threshold of run {number} of {len(runs)}: {measured.variant}, seed {measured.seed}")
         run = store.open(measured.run)
         own = _scores(class_sides.sides(run), fmr)
-        own |= {OF_TRAINING: _scores(class_sides.sides(run, seen="train"), fmr)[MEASURED]}
+        of_training = _scores(class_sides.sides(run, seen="train"), fmr)
+        own |= {OF_TRAINING: of_training[MEASURED], TRAINING_LOW: of_training[LOW]}
         network = f"{run.spec.data} {run.spec.model} {run.spec.pooling} {run.spec.seed}"
         if network not in known:
             known[network] = {
