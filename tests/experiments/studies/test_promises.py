@@ -38,7 +38,6 @@ def reach(variant, seed):
         "opis": 0.01,
         "fnmr": 0.4,
         "fmr.train": 0.5,
-        "fmr.train.low": 3 * low[seed] - 0.1,
     }
     return Measured(
         variant=variant,
