@@ -159,8 +159,8 @@ class _Shelf:
         self.counts += torch.bincount(places.reshape(-1), minlength=2 * self.bins + 1)[:-1]
         outer = (values < self.low[places]) | (values > self.high[places])
         rows, columns = outer.nonzero(as_tuple=True)
-        found = (places[outer], values[outer], rows + first_row, columns + first_column)
-        joined = [torch.cat(pair) for pair in zip(self.kept, found, strict=True)]
+        chosen = (places[outer], values[outer], rows + first_row, columns + first_column)
+        joined = [torch.cat(pair) for pair in zip(self.kept, chosen, strict=True)]
         by_value = joined[1].argsort(stable=True)
         sequence = by_value[joined[0][by_value].argsort(stable=True)]
         joined = [part[sequence] for part in joined]

@@ -10,8 +10,8 @@ from dmlcore.data import DataError
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import RunError
 from pages.inspection.thresholds import service
-from pages.inspection.thresholds.service import Measured
-from pages.inspection.thresholds.state import Look
+from pages.inspection.thresholds.service import RunPairs
+from pages.inspection.thresholds.state import ThresholdLook
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, run_picker, selection
 from pages.shared.widgets.component import component
@@ -61,18 +61,18 @@ def page() -> None:
         return
     try:
         with st.spinner("Counting pairs by similarity …", show_time=True):
-            found = service.measure(shown.run, shown.source)
+            pairs = service.measure(shown.run, shown.source)
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
         return
     except ValueError as error:  # for example, each class has one sample
         st.info(words.plain(error), icon=":material/info:")
         return
-    if found.reason:
-        _explain(shown, found.reason)
-    elif found.note:
-        st.caption(f"{words.plain(found.note)}.")
-    browse(shown, found)
+    if pairs.reason:
+        _explain(shown, pairs.reason)
+    elif pairs.note:
+        st.caption(f"{words.plain(pairs.note)}.")
+    browse(shown, pairs)
 
 
 def _explain(shown: ShownRun, reason: str) -> None:
@@ -88,7 +88,7 @@ def _explain(shown: ShownRun, reason: str) -> None:
 
 
 @st.fragment
-def browse(shown: ShownRun, found: Measured) -> None:
+def browse(shown: ShownRun, pairs: RunPairs) -> None:
     """Show the figure with its pairs, then the baselines. A fragment, so that links do not rerun the whole page."""
     run = shown.run
     if not run_picker.present(run):
@@ -96,12 +96,12 @@ def browse(shown: ShownRun, found: Measured) -> None:
     event = _canvas(
         key=KEY,
         data={
-            "address": found.address,
+            "address": pairs.address,
             "images": thumbnails.address(run),
             "parameters": selection.address(run),
-            "look": opened(Look).to_json(),
-            "menus": Look.menus(),
-            "baselines": _baselines(shown, found),
+            "look": opened(ThresholdLook).to_json(),
+            "menus": ThresholdLook.menus(),
+            "baselines": _baselines(shown, pairs),
             "set": run.is_embedding_set,
         },
         on_look_change=_follow_look,
@@ -124,12 +124,12 @@ def browse(shown: ShownRun, found: Measured) -> None:
         st.markdown(f"{METHOD}{OF_SET if run.is_embedding_set else OF_RUN}")
 
 
-def _baselines(shown: ShownRun, found: Measured) -> dict[str, Any]:
+def _baselines(shown: ShownRun, pairs: RunPairs) -> dict[str, Any]:
     """Return the rows of the run and, if they are computed, of the baselines, and the text of the button."""
-    if found.seen is None:
+    if pairs.seen is None:
         return {"rows": [], "offer": ""}
     own = "this set" if shown.run.is_embedding_set else "this run"
-    rows = [{"name": own, "recommended": [service.row(each) for each in found.recommended]}]
+    rows = [{"name": own, "recommended": [service.row(each) for each in pairs.recommended]}]
     if not _wanted(shown.run.id):
         return {"rows": rows, "offer": "Compute the baselines"}
     try:
@@ -157,8 +157,8 @@ def _wanted(run: str) -> bool:
 def _follow_look() -> None:
     given = st.session_state[KEY].get("look")
     if isinstance(given, dict):
-        look = Look.of(given)
-        for name in Look.kinds:
+        look = ThresholdLook.of(given)
+        for name in ThresholdLook.kinds:
             st.query_params.pop(name, None)
         st.query_params.update(look.to_query())
 

@@ -52,7 +52,7 @@ _FILE = re.compile(r"(curves|pairs-seen|pairs-unseen)\.bin")
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class RunPairs:
     """Sides of a run; without seen classes, `unseen` holds its test classes, or all classes of an embedding set.
 
     Attributes:
@@ -79,7 +79,7 @@ class Measured:
     @cached_property
     def tag(self) -> str:
         """Version in the URLs."""
-        files = [self.source, *([found] if (found := class_sides.path_of(self.source)).exists() else [])]
+        files = [self.source, *([cache] if (cache := class_sides.path_of(self.source)).exists() else [])]
         return hashlib.sha256("".join(map(fingerprint, files)).encode()).hexdigest()[:16]
 
     @property
@@ -95,7 +95,7 @@ class Measured:
     @cached_property
     def thresholds(self) -> Floats:
         """Thresholds at which the handle can be, ascending, (T,): equal steps, and the recommended thresholds."""
-        return np.unique(np.concatenate([self.even, [found.threshold for found in self.recommended]]))
+        return np.unique(np.concatenate([self.even, [each.threshold for each in self.recommended]]))
 
     @cached_property
     def even(self) -> Floats:
@@ -115,16 +115,16 @@ def _lowest(curve: Verification) -> float:
 
 def recommendations(pair: ClassSides) -> list[Recommendation]:
     """Return the recommended thresholds for the offered rates, without rates that `pair.seen` cannot promise."""
-    found = []
+    made = []
     for rate in RATES:
         try:
-            found.append(thresholds.recommend(pair, rate))
+            made.append(thresholds.recommend(pair, rate))
         except ValueError:
             continue  # too few pairs of different classes
-    return found
+    return made
 
 
-def measure(run: Run, source: Path) -> Measured:
+def measure(run: Run, source: Path) -> RunPairs:
     """Return the sides of a run, cached. The first call may embed the validation split.
 
     Raises Unreadable; ValueError if the run has no pair of the same class or none of different classes.
@@ -133,14 +133,14 @@ def measure(run: Run, source: Path) -> Measured:
 
 
 @cached(4)
-def _measured(folder: Path, source: Path, written: int) -> Measured:
+def _measured(folder: Path, source: Path, written: int) -> RunPairs:
     run = Run(folder)
     try:
         pair = class_sides.sides(run, load=thumbnails.dataset)
-        made = Measured(run, source, pair.unseen, pair.seen, note=pair.note)
+        made = RunPairs(run, source, pair.unseen, pair.seen, note=pair.note)
         _ = made.thresholds
     except (ValueError, RunError, DataError) as error:  # ThresholdError is a ValueError
-        made = Measured(run, source, class_sides.evaluated_classes(run), None, reason=str(error))
+        made = RunPairs(run, source, class_sides.evaluated_classes(run), None, reason=str(error))
         _ = made.thresholds
     return made
 
@@ -152,20 +152,20 @@ def baselines(folder: Path, source: Path) -> dict[str, list[Recommendation]]:
     return {name: recommendations(pair) for name, pair in made.items()}
 
 
-def row(found: Recommendation) -> dict[str, Any]:
+def row(chosen: Recommendation) -> dict[str, Any]:
     """Return a recommendation as JSON data for the page; intervals are lists of both ends."""
     return {
-        "promised": found.promised,
-        "threshold": found.threshold,
-        "within": list(found.threshold_interval),
-        "ratio": found.ratio,
-        "ratio_within": list(found.ratio_interval),
-        "fmr": found.unseen.fmr,
-        "fmr_within": list(found.unseen.fmr_interval),
-        "fnmr": found.unseen.fnmr,
-        "fnmr_within": list(found.unseen.fnmr_interval),
-        "eer": found.unseen.eer,
-        "eer_within": list(found.unseen.eer_interval),
+        "promised": chosen.promised,
+        "threshold": chosen.threshold,
+        "within": list(chosen.threshold_interval),
+        "ratio": chosen.ratio,
+        "ratio_within": list(chosen.ratio_interval),
+        "fmr": chosen.unseen.fmr,
+        "fmr_within": list(chosen.unseen.fmr_interval),
+        "fnmr": chosen.unseen.fnmr,
+        "fnmr_within": list(chosen.unseen.fnmr_interval),
+        "eer": chosen.unseen.eer,
+        "eer_within": list(chosen.unseen.eer_interval),
     }
 
 
@@ -184,10 +184,10 @@ def _respond(given: Mapping[str, str]) -> Response:
         source = run.embeddings()
         if not asked or source is None:
             return Response(status_code=404)
-        found = measure(run, source)
-        if found.tag != given["tag"] or (asked[1] == "pairs-seen" and found.seen is None):
+        pairs = measure(run, source)
+        if pairs.tag != given["tag"] or (asked[1] == "pairs-seen" and pairs.seen is None):
             return Response(status_code=404)
-        content = _content(found, asked[1])
+        content = _content(pairs, asked[1])
     except (RunError, FileNotFoundError):
         return Response(status_code=404)
     except (Unreadable, ValueError) as error:
@@ -204,25 +204,25 @@ ROUTES: list[BaseRoute] = [Route("/api/thresholds/{run}/{tag}/{file}", respond)]
 
 
 @cached(12)
-def _content(found: Measured, name: str) -> bytes:
+def _content(pairs: RunPairs, name: str) -> bytes:
     if name == "curves":
-        return gzip.compress(_curves(found), 6)
+        return gzip.compress(_curves(pairs), 6)
     side = name.removeprefix("pairs-")
-    return gzip.compress(_pairs(found, found.sides[side]), 6)
+    return gzip.compress(_pairs(pairs, pairs.sides[side]), 6)
 
 
 @cached(8)
-def _examples(found: Measured, side: Side) -> tuple[PairExamples, PairExamples]:
-    return pair_examples(side.embeddings, side.labels, found.thresholds, keep=KEEP)
+def _examples(pairs: RunPairs, side: Side) -> tuple[PairExamples, PairExamples]:
+    return pair_examples(side.embeddings, side.labels, pairs.thresholds, keep=KEEP)
 
 
-def _curves(found: Measured) -> bytes:
-    even = np.isin(found.thresholds, found.even)
-    arrays: Arrays = {"thresholds": found.thresholds.astype("<f4"), "even": np.flatnonzero(even).astype("<u2")}
-    header: dict[str, Any] = {"sides": {}, "recommended": [row(each) for each in found.recommended]}
-    for name, side in found.sides.items():
-        same, different = _examples(found, side)
-        shown, rates = _class_rates(found, side)
+def _curves(pairs: RunPairs) -> bytes:
+    even = np.isin(pairs.thresholds, pairs.even)
+    arrays: Arrays = {"thresholds": pairs.thresholds.astype("<f4"), "even": np.flatnonzero(even).astype("<u2")}
+    header: dict[str, Any] = {"sides": {}, "recommended": [row(each) for each in pairs.recommended]}
+    for name, side in pairs.sides.items():
+        same, different = _examples(pairs, side)
+        shown, rates = _class_rates(pairs, side)
         header["sides"][name] = {
             "name": side.name,
             "classes": side.classes,
@@ -232,16 +232,16 @@ def _curves(found: Measured) -> bytes:
             "eer": side.pairs.eer,
             "eer_within": list(side.pairs.interval(lambda curve: curve.eer)),
             "opis": side.opis.score,
-            "class_names": _names(found.run, shown),
-            "class_labels": shown.tolist() if found.run.is_embedding_set or name == "unseen" else [],
+            "class_names": _names(pairs.run, shown),
+            "class_labels": shown.tolist() if pairs.run.is_embedding_set or name == "unseen" else [],
         }
         arrays |= {
             f"{name}_same": same.accepted().astype("<u4"),
             f"{name}_different": different.accepted().astype("<u4"),
-            f"{name}_within": _intervals(side.pairs, found.thresholds).astype("<f4"),
+            f"{name}_within": _intervals(side.pairs, pairs.thresholds).astype("<f4"),
             **{f"{name}_{rate}": values for rate, values in rates.items()},
         }
-    header["class_thresholds"] = _class_thresholds(found).tolist()
+    header["class_thresholds"] = _class_thresholds(pairs).tolist()
     return wire.pack(header, arrays)
 
 
@@ -254,16 +254,16 @@ def _intervals(pairs: Verification, at: Floats) -> Floats:
     return np.concatenate([np.quantile(rate, ends, axis=0) for rate in (fmr, 1 - tpr)])
 
 
-def _class_thresholds(found: Measured) -> Floats:
-    return np.clip(np.linspace(found.even[0], found.even[-1], CLASS_STEPS + 1), -1, 1)
+def _class_thresholds(pairs: RunPairs) -> Floats:
+    return np.clip(np.linspace(pairs.even[0], pairs.even[-1], CLASS_STEPS + 1), -1, 1)
 
 
-def _class_rates(found: Measured, side: Side) -> tuple[Ints, dict[str, NDArray[np.uint16]]]:
+def _class_rates(pairs: RunPairs, side: Side) -> tuple[Ints, dict[str, NDArray[np.uint16]]]:
     """Return the labels (C,) of the classes whose rates deviate most, and their rates and the median of all classes.
 
     Classes of one sample are left out. The rates are FMR and FNMR, quantised, (C + 1, K); the last row is the median.
     """
-    every = metrics.class_rates(side.embeddings, side.labels, _class_thresholds(found))
+    every = metrics.class_rates(side.embeddings, side.labels, _class_thresholds(pairs))
     deviation = side.opis.per_class  # of the same classes; NaN for a class of one sample
     known = np.flatnonzero(~np.isnan(deviation))
     chosen = known[np.argsort(-deviation[known], kind="stable")][:MOST_CLASSES]
@@ -280,17 +280,17 @@ def _names(run: Run, labels: Ints) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in labels.tolist()]
 
 
-def _pairs(found: Measured, side: Side) -> bytes:
+def _pairs(pairs: RunPairs, side: Side) -> bytes:
     """Return the content of a file of pairs.
 
     For each kind, "same" and "different", the arrays hold the data set indices of both samples, the positions of their
     class names, the similarity, the bin (as in `PairExamples`), and the pages that can show the pair: 1 if Explore can,
     2 more if Failures can. The first sample is the query for Failures.
     """
-    known = learned(found.source)
+    known = learned(pairs.source)
     arrays: Arrays = {}
     labels = np.zeros(0, np.int64)
-    for kind, examples in zip(("same", "different"), _examples(found, side), strict=True):
+    for kind, examples in zip(("same", "different"), _examples(pairs, side), strict=True):
         first, second, opened = _linked(known, side, examples)
         arrays |= {
             f"{kind}_first": side.indices[first].astype("<u4"),
@@ -303,7 +303,7 @@ def _pairs(found: Measured, side: Side) -> bytes:
         labels = np.union1d(labels, side.labels[np.concatenate([first, second])])
     for kind in ("same", "different"):
         arrays[f"{kind}_label"] = np.searchsorted(labels, arrays[f"{kind}_label"]).astype("<u4")
-    return wire.pack({"class_names": _names(found.run, labels), "keep": KEEP}, arrays)
+    return wire.pack({"class_names": _names(pairs.run, labels), "keep": KEEP}, arrays)
 
 
 def _linked(known: TestNeighbours, side: Side, examples: PairExamples) -> tuple[Ints, Ints, Ints]:

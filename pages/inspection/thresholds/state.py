@@ -15,7 +15,7 @@ CURVES = {"fmr": "false matches", "fnmr": "missed matches"}
 
 
 @dataclass(frozen=True)
-class Look(PageState):
+class ThresholdLook(PageState):
     """Display settings of the Thresholds page."""
 
     t: Annotated[float, NumberKind(-1.0, RECOMMENDED)] = RECOMMENDED  # threshold of the cosine similarity

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.storage.runs import Run
 from pages.inspection.thresholds import service
-from pages.inspection.thresholds.state import Look
+from pages.inspection.thresholds.state import ThresholdLook
 from tests.embedding_set_runs import make_set
 from tests.inspection.threshold_runs import OPEN, QUICK
 from tests.pages.conftest import load_page, make_run
@@ -84,7 +84,7 @@ def test_without_runs_or_labels_the_page_says_what_to_do(store):
 
 
 def test_invalid_values_of_a_link_are_replaced():
-    look = Look.from_query({"t": "nan", "fmr": "0.3", "side": "<b>", "order": "", "curve": "eer"})
-    assert look == Look()
-    assert Look.from_query({"t": "-7"}).t == -1
-    assert Look.from_query(Look(t=0.31, side="seen").to_query()) == Look(t=0.31, side="seen")
+    look = ThresholdLook.from_query({"t": "nan", "fmr": "0.3", "side": "<b>", "order": "", "curve": "eer"})
+    assert look == ThresholdLook()
+    assert ThresholdLook.from_query({"t": "-7"}).t == -1
+    assert ThresholdLook.from_query(ThresholdLook(t=0.31, side="seen").to_query()) == ThresholdLook(t=0.31, side="seen")
