@@ -59,10 +59,11 @@ def rows(
 
 
 def _values(results: Iterable[Measured]) -> dict[str, dict[str, Mapping[int, float]]]:
-    """Return the scores by variant, score and seed, of the variants that have threshold scores."""
+    """Return the scores by variant, score and seed, of the variants that have all of KEYS."""
     runs = list(results)
     scores = {key: by_seed(runs, key) for key in KEYS}
-    return {name: {key: scores[key][name] for key in KEYS} for name in scores[MEASURED]}
+    complete = [name for name in scores[MEASURED] if all(name in scores[key] for key in KEYS)]
+    return {name: {key: scores[key][name] for key in KEYS} for name in complete}
 
 
 def _row(name: str, values: Mapping[str, Iterable[float]], fmr: float) -> dict[str, str]:
