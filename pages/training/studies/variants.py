@@ -177,10 +177,11 @@ def _promises(name: str, results: Sequence[Measured]) -> None:
     rows = studies.promises.rows(study, results, studies.baseline_rows(results))
     if not rows:
         return
-    st.markdown(f"**Does a threshold keep its promise?** {100 * study.fmr:g} % false matches on unseen classes")
+    st.subheader("Does a threshold keep its promise?", anchor=False)
+    st.markdown(" ".join(studies.promises.summary(study, results)))
     text = st.column_config.TextColumn
     config = {
-        "variant": text(pinned=True),
+        "variant": text(pinned=True, width=200),
         "EER": text(help="Equal error rate of all pairs of test samples, in %"),
         "OPIS x 1000": text(help="Variance over the classes of their utility at one threshold; 0 if all are equal"),
         "missed": text(help="Pairs of one test class below the threshold, in %"),
@@ -189,7 +190,7 @@ def _promises(name: str, results: Sequence[Measured]) -> None:
         "false matches, training classes": text(help="The same with a threshold chosen on training classes, in %"),
     }
     st.dataframe(rows, hide_index=True, key=f"promises-{name}", column_config=config)
-    st.caption("Mean and standard deviation over the seeds. The page Thresholds shows the pairs of one run.")
+    st.caption("In %, mean and standard deviation over the seeds. The page Thresholds shows the pairs of one run.")
 
 
 def _table(name: str, repeats: str, results: Sequence[Measured]) -> None:
