@@ -90,6 +90,18 @@ def test_a_study_on_selection_shows_the_scores_of_both_selections_and_the_steps_
     assert frames["seeds"]["steps to 95 %"].tolist() == pytest.approx([150.0] * 3)  # 0.475 is halfway from 0.45 to 0.50
 
 
+def test_a_study_of_thresholds_shows_which_losses_keep_their_promise(monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    app, study, runs = open_page("losses-birds"), studies.read("losses-birds"), studies.load("losses-birds").runs
+    for sentence in studies.promises.summary(study, runs):
+        assert has_text(app, sentence)
+    shown = table(app, "measured / promised")
+    (arcface,) = shown[shown["variant"] == "ArcFace"]["false matches"]
+    rates = [100 * run.scores["fmr"] for run in runs if run.variant == "ArcFace"]
+    assert arcface == f"{sum(rates) / 3:.2f} ± {pd.Series(rates).std():.2f}"
+    assert {"raw inputs", "whitened features"} < set(shown["variant"])
+
+
 def test_a_study_of_a_correlation_shows_its_points(train_study):
     def scores(number, entry):
         radii = {"train_radius": 0.2 + 0.01 * number, "test_radius": 0.3 + 0.01 * (number % 7), "test_between": 1.0}
