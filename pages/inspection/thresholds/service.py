@@ -187,7 +187,7 @@ def _respond(given: Mapping[str, str]) -> Response:
         pairs = measure(run, source)
         if pairs.tag != given["tag"] or (asked[1] == "pairs-seen" and pairs.seen is None):
             return Response(status_code=404)
-        content = _content(pairs, asked[1])
+        content = _content(pairs, pairs.address, asked[1])
     except (RunError, FileNotFoundError):
         return Response(status_code=404)
     except (Unreadable, ValueError) as error:
@@ -204,16 +204,17 @@ ROUTES: list[BaseRoute] = [Route("/api/thresholds/{run}/{tag}/{file}", respond)]
 
 
 @cached(12)
-def _content(pairs: RunPairs, name: str) -> bytes:
-    if name == "curves":
-        return gzip.compress(_curves(pairs), 6)
-    side = name.removeprefix("pairs-")
-    return gzip.compress(_pairs(pairs, pairs.sides[side]), 6)
+def _content(_run: RunPairs, address: str, name: str) -> bytes:
+    """Return the content of a file; `address` names run and version."""
+    content = _curves(_run) if name == "curves" else _pairs(_run, name.removeprefix("pairs-"))
+    return gzip.compress(content, 6)
 
 
 @cached(8)
-def _examples(pairs: RunPairs, side: Side) -> tuple[PairExamples, PairExamples]:
-    return pair_examples(side.embeddings, side.labels, pairs.thresholds, keep=KEEP)
+def _examples(_run: RunPairs, address: str, side: str) -> tuple[PairExamples, PairExamples]:
+    """Return the examples of pairs of the same and of different classes; `address` names run and version."""
+    classes = _run.sides[side]
+    return pair_examples(classes.embeddings, classes.labels, _run.thresholds, keep=KEEP)
 
 
 def _curves(pairs: RunPairs) -> bytes:
@@ -221,7 +222,7 @@ def _curves(pairs: RunPairs) -> bytes:
     arrays: Arrays = {"thresholds": pairs.thresholds.astype("<f4"), "even": np.flatnonzero(even).astype("<u2")}
     header: dict[str, Any] = {"sides": {}, "recommended": [row(each) for each in pairs.recommended]}
     for name, side in pairs.sides.items():
-        same, different = _examples(pairs, side)
+        same, different = _examples(pairs, pairs.address, name)
         shown, rates = _class_rates(pairs, side)
         header["sides"][name] = {
             "name": side.name,
@@ -280,17 +281,17 @@ def _names(run: Run, labels: Ints) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in labels.tolist()]
 
 
-def _pairs(pairs: RunPairs, side: Side) -> bytes:
+def _pairs(pairs: RunPairs, name: str) -> bytes:
     """Return the content of a file of pairs.
 
     For each kind, "same" and "different", the arrays hold the data set indices of both samples, the positions of their
     class names, the similarity, the bin (as in `PairExamples`), and the pages that can show the pair: 1 if Explore can,
     2 more if Failures can. The first sample is the query for Failures.
     """
-    known = learned(pairs.source)
+    known, side = learned(pairs.source), pairs.sides[name]
     arrays: Arrays = {}
     labels = np.zeros(0, np.int64)
-    for kind, examples in zip(("same", "different"), _examples(pairs, side), strict=True):
+    for kind, examples in zip(("same", "different"), _examples(pairs, pairs.address, name), strict=True):
         first, second, opened = _linked(known, side, examples)
         arrays |= {
             f"{kind}_first": side.indices[first].astype("<u4"),

@@ -32,6 +32,11 @@ TERMS: dict[str, str] = {
         "Mean average precision at R: precision over the first R neighbours, where R is the size of the query's "
         "class in the gallery."
     ),
+    "false match rate (FMR), false non-match rate (FNMR)": (
+        "The share of pairs of different classes, and of pairs of the same class, that a threshold decides wrongly."
+    ),
+    "equal error rate (EER)": "The rate at the threshold where FMR = FNMR.",
+    "OPIS": "Operating-point inconsistency score: how unequal classes are at one threshold.",
     "unseen classes": "Test classes that are not in the training split (zero-shot retrieval).",
     "baseline": "A score without training: raw inputs, the untrained or pretrained network.",
     "significant difference": (

@@ -95,7 +95,7 @@ def test_pairs_are_samples_of_the_side_with_their_similarity(client, found):
 
 def test_a_pair_is_opened_in_failures_with_a_query_and_a_searched_sample(found):
     side, known = found.unseen, read(found.source)
-    same, _ = service._examples(found, side)
+    same, _ = service._examples(found, found.address, "unseen")
     gallery = np.arange(len(known.labels)) % 2 == 0
     first, second, opened = service._linked(replace(known, is_gallery=gallery), side, same)
     mixed = gallery[same.first] != gallery[same.second]

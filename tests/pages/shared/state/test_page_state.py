@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dmlcore import losses
 from pages.inspection.explore.state import Look
 from pages.inspection.failures.state import Home, RealScene
+from pages.inspection.thresholds.state import ThresholdLook
 from pages.library.errata.state import Example
 from pages.losses.charges import state as charges
 from pages.losses.charges.state import LAW, ChargesState, LawKind, Moved
@@ -61,9 +62,10 @@ DEFAULTS: dict[str, PageState] = {
     "errata": Example.at(4),
     "failures": RealScene.at(HOME),
     "explore": Look(),
+    "thresholds": ThresholdLook(),
     "runs": TableView(),
 }
-# Links that the pages wrote until November 2026 with their states: the first in full, the others as differences.
+# Links that pages have written, with their states: the first in full, the others as differences.
 OLD = json.loads(
     (Path(__file__).parent / "old_links.json").read_text(), parse_float=lambda digits: round(float(digits), 9)
 )
