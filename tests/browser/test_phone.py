@@ -56,5 +56,5 @@ def closes_on_choice(page, server, touch) -> None:
 def test_beside_the_form_of_train_no_page_is_hidden(page, server):
     links, _ = opened(page, server, "settings", True)
     expect(links).to_have_count(21)
-    becomes(lambda: links.evaluate_all(WHOLE), [True] * 20)
+    becomes(lambda: links.evaluate_all(WHOLE), [True] * 21)
     expect(page.get_by_text("Start from")).to_be_in_viewport()
