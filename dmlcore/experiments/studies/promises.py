@@ -85,15 +85,15 @@ def _row(name: str, values: Mapping[str, Iterable[float]], fmr: float) -> dict[s
 
 
 def summary(study: Study, results: Sequence[Measured]) -> list[str]:
-    """Return sentences on which variants keep the promised rate on test classes; [] without threshold scores.
+    """Return sentences on the measured rates of the thresholds of all variants; [] without threshold scores.
 
-    A variant breaks its promise if the interval of the measured rate lies above the promised one with every seed, and
-    keeps it if the interval lies below or includes it with every seed.
+    They count the variants whose 95 % interval over the test classes lies above the promised rate with every seed, and
+    name those where it does with no seed.
     """
     values = _values(results)
     if not values:
         return []
-    broken, broken_by_training = (
+    above, above_by_training = (
         sum(all(low > study.fmr for low in each[key].values()) for each in values.values())
         for key in (LOW, TRAINING_LOW)
     )
@@ -103,12 +103,12 @@ def summary(study: Study, results: Sequence[Measured]) -> list[str]:
     least, most = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
     promised = f"{100 * study.fmr:g} %"
     named = verdicts.join_names(kept) if kept else "none"
-    whose = named if len(kept) <= 8 else f"{len(kept)} of {len(values)} {study.things}"
+    whose, count = named if len(kept) <= 8 else f"{len(kept)}", f"{len(values)} {study.things}"
+    lowest, highest = (f"{100 * find(trained.values()):.2g}" for find in (min, max))
     return [
-        f"Promised {promised} false matches on validation classes, {whose} kept it on test classes "
-        f"within the noise of the classes, and {broken} of {len(values)} broke it with every seed: measured are "
-        f"{100 * means[least]:.2g} % ({least}) to {100 * means[most]:.2g} % ({most}).",
-        f"A threshold that promises {promised} on the training classes gives {100 * min(trained.values()):.2g} to "
-        f"{100 * max(trained.values()):.2g} % on test classes; {broken_by_training} of {len(values)} break it "
-        "with every seed.",
+        f"A threshold that promises {promised} false matches on the validation classes gives "
+        f"{100 * means[least]:.2g} % ({least}) to {100 * means[most]:.2g} % ({most}) on test classes. The interval "
+        f"over the classes lies above the promise with every seed for {above} of {count}, with no seed for {whose}.",
+        f"A threshold that promises {promised} on the training classes gives {lowest} to {highest} % on test classes, "
+        f"above the promise with every seed for {above_by_training} of {count}.",
     ]

@@ -38,7 +38,8 @@ def add(
         ThresholdError: If a run has no validation classes; see `dmlcore.inspection.class_sides.sides`.
         ValueError: If the promised rate is below one pair of the validation classes.
     """
-    from dmlcore.inspection import class_sides  # imports torch
+    from dmlcore import metrics  # imports torch
+    from dmlcore.inspection import class_sides
 
     known: dict[str, dict[str, dict[str, float]]] = {}
     added = []
@@ -48,9 +49,9 @@ def add(
             continue
         report(f"threshold of run {number} of {len(runs)}: {measured.variant}, seed {measured.seed}")
         run = store.open(measured.run)
-        own = _scores(class_sides.sides(run), fmr)
-        of_training = _scores(class_sides.sides(run, seen="train"), fmr)
-        own |= {OF_TRAINING: of_training[MEASURED], TRAINING_LOW: of_training[LOW]}
+        sides, trained = class_sides.sides(run), class_sides.sides(run, seen="train").seen
+        of_training = metrics.transfer(trained.pairs, sides.unseen.pairs, fmr)
+        own = _scores(sides, fmr) | {OF_TRAINING: of_training.measured, TRAINING_LOW: of_training.interval.low}
         network = f"{run.spec.data} {run.spec.model} {run.spec.pooling} {run.spec.seed}"
         if network not in known:
             known[network] = {
