@@ -1,7 +1,7 @@
 """Drawing primitives of publication figures: colours, lines, frames, images, arrows and texts in matplotlib axes.
 
-Colours equal those of the pages (assets/shared/colours.js): an Okabe-Ito colour for each role, and a lightness ramp for
-energies.
+Colours equal those of the pages (assets/src/kit/colours.ts): an Okabe-Ito colour for each role, and a lightness ramp
+for energies.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ HANDSHAKE = (
 )
 SOCKETS = ("/_stcore/stream", "/api/field", "/api/toys")
 FIRST_SOCKETS = SOCKETS[:2]  # the other pages take seconds to load
-PLACES = ("/", "/runs", "/api/assets/1/shared/dom.js", "/_stcore/host-config", "/favicon.png")
+PLACES = ("/", "/runs", "/api/assets/1/kit/dom.js", "/_stcore/host-config", "/favicon.png")
 ORIGINS = (
     "http://evil.example",
     "http://evil.example:{port}",

@@ -100,7 +100,7 @@ def test_what_comes_in_place_of_a_picture_fills_the_window_again(page, server):
     go(page, f"{server.url}/fields?present=1&loss=ranking")
     page.locator(".presenting").wait_for()
     page.evaluate("""async () => {
-      const { name } = performance.getEntriesByType("resource").find(r => r.name.endsWith("/shared/present.js")),
+      const { name } = performance.getEntriesByType("resource").find(r => r.name.endsWith("/kit/present.js")),
         module = await import(name),
         about = { title: "new", caption: "It is new", controls: [], notes: [], picture: "square" };
       const made = () => {

@@ -60,7 +60,7 @@ def _plane(place: LessonPlace, query: Mapping[str, str]) -> None:
     scene = Scene.from_query(query)
     link = urlencode(scene.to_query())
     mount(
-        "shared/plane",
+        "kit/plane",
         scene,
         plane_service.answer,
         key=place.key,

@@ -1,7 +1,7 @@
 """Recording that is played when the Toy training page opens, so that no network has to be trained first.
 
 `python -m pages.losses.toy_training.recording` trains the networks of the first preset and writes the response of the
-service to assets/losses/toy_training/recorded.bin.
+service to assets/src/losses/toy_training/recorded.bin.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ POLICY = {
     "form-action": "'self'",
     "frame-ancestors": "'self'",
 }
-ASSETS = Path(__file__).resolve().parents[3] / "assets"
+ASSETS = Path(__file__).resolve().parents[3] / "assets" / "src"
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 

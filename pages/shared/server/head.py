@@ -18,7 +18,7 @@ _NO_PAGES = ("api", "static", "media", "component", "_stcore")  # first path seg
 
 
 class Head:
-    """ASGI middleware that adds links to assets/shared/page/ to the HTML document that Streamlit serves for every page.
+    """ASGI middleware that links assets/src/kit/page/ in the HTML document that Streamlit serves for every page.
 
     Relative links in this document break if the URL has a folder (/a/b), so such a URL is redirected to /a-b.
     """
@@ -72,7 +72,7 @@ def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], 
     # imported late because static_files loads the losses, which would delay the start of the server
     from pages.shared.server import host, static_files
 
-    at = f"{host.base()}api/assets/{static_files.version()}/shared/page/page"
+    at = f"{host.base()}api/assets/{static_files.version()}/kit/page/page"
     links = f'<link rel="stylesheet" href="{at}.css"><script type="module" src="{at}.js"></script>'
     longer = body.replace(b"</head>", links.encode() + b"</head>", 1)
     headers = MutableHeaders(raw=list(start["headers"]))

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from pages.shared.server.host import STATIC
 from pages.shared.server.schema import schema
 
-ASSETS = Path(__file__).resolve().parents[3] / "assets"
+ASSETS = Path(__file__).resolve().parents[3] / "assets" / "src"
 TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
 
 
@@ -26,7 +26,7 @@ def files() -> dict[str, tuple[bytes, str]]:
         for p in sorted(ASSETS.rglob("*"))
         if p.suffix in TYPES
     }
-    return contents | _typesetter() | {"shared/schema.json": (schema().encode(), "application/json")}
+    return contents | _typesetter() | {"kit/schema.json": (schema().encode(), "application/json")}
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:
@@ -38,10 +38,10 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
     made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
     (sheet,) = made["index.html"]["css"]
-    root = "../../../.."  # path from api/assets/VERSION/shared/ to the base path of the app
+    root = "../../../.."  # path from api/assets/VERSION/kit/ to the base path of the app
     return {
-        "shared/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
-        "shared/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),
+        "kit/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
+        "kit/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),
     }
 
 

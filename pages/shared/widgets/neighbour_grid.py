@@ -51,7 +51,7 @@ STYLE = """<style>
 @media (max-width: 640px) { .neighbours .row, .neighbours .line { flex-direction: column; } }
 </style>"""
 
-_listener = component("shared/neighbour_grid")
+_listener = component("kit/neighbour_grid")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def canvas() -> None:
     """Mount the force field and its panels; the component updates it over a WebSocket, without script reruns."""
     scene, grid = opened(Scene, first=FIRST), st.query_params.get("grid")
     mount(
-        "shared/plane",
+        "kit/plane",
         scene,
         service.answer,
         key="field",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeNames } from "../../../../assets/inspection/explore/labels.js";
+import { placeNames } from "../../../../assets/src/inspection/explore/labels.js";
 
 const FRAME = { width: 400, height: 300 };
 

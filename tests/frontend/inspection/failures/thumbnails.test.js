@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { along, placeThumbnails } from "../../../../assets/inspection/failures/thumbnails.js";
+import { along, placeThumbnails } from "../../../../assets/src/inspection/failures/thumbnails.js";
 
 const SIZE = 560,
   SIDE = 42;

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { STEPS, codeAt, join, planeOf, split } from "../../../../assets/pooling/transport/draw.js";
+import {
+  STEPS,
+  codeAt,
+  join,
+  planeOf,
+  split,
+} from "../../../../assets/src/pooling/transport/draw.js";
 
 test("a code is red and blue, and every code lies where it is found again", () => {
   for (let red = 0; red <= STEPS; red += 7)

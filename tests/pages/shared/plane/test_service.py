@@ -246,8 +246,8 @@ def test_component_files_have_an_address_that_changes_with_them(client):
         response = client.get(f"{base}/{name}")
         assert response.content == content
         assert "immutable" in response.headers["cache-control"]
-    assert {"shared/plane/plane.js", "shared/schema.json"} <= set(static_files.files())
-    for bad in (f"{base}/../app.py", f"{base}/none.js", "/api/assets/0/shared/dom.js", f"{base}/%2e%2e%2fapp.py"):
+    assert {"kit/plane/plane.js", "kit/schema.json"} <= set(static_files.files())
+    for bad in (f"{base}/../app.py", f"{base}/none.js", "/api/assets/0/kit/dom.js", f"{base}/%2e%2e%2fapp.py"):
         assert client.get(bad).status_code == 404
 
 
@@ -264,7 +264,7 @@ def test_an_idle_triplet_is_told_where_its_probe_would_feel_a_force(probe):
 @in_one_case(name=losses.names(), probe=POINTS)
 def test_reset_leads_to_a_field_with_forces_or_a_margin_that_does(name, probe):
     field = ask({"loss": name, "probe": probe}, n=41)
-    if field["quiet"]:  # then the page offers this margin (assets/shared/plane/way_out.js)
+    if field["quiet"]:  # then the page offers this margin (assets/src/kit/plane/way_out.js)
         margin = losses.formula(name).margin.name
         raised = {margin: field["m1"] - field["raw"] + 0.3}
         assert not ask({"loss": name, "probe": probe, "hyper": raised}, n=41)["quiet"]

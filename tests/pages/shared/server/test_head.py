@@ -36,11 +36,11 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Encodi
 
 def test_both_files_are_in_the_head_and_served(client):
     answer = client.get("/train", headers=BROWSER)
-    at = f"/api/assets/{static_files.version()}/shared/page/page"
+    at = f"/api/assets/{static_files.version()}/kit/page/page"
     assert f'<link rel="stylesheet" href="{at}.css"><script type="module" src="{at}.js"></script></head>' in answer.text
     assert answer.text.endswith("</body></html>")
     assert int(answer.headers["content-length"]) == len(answer.content)
-    assert {"shared/page/page.css", "shared/page/page.js", "shared/formulas.css"} <= static_files.files().keys()
+    assert {"kit/page/page.css", "kit/page/page.js", "kit/formulas.css"} <= static_files.files().keys()
 
 
 def test_a_browser_never_keeps_the_document_of_another_release(client):
@@ -51,7 +51,7 @@ def test_a_browser_never_keeps_the_document_of_another_release(client):
         "Range": "bytes=0-9",
     }
     answer = client.get("/train", headers=BROWSER | asked)
-    assert (answer.status_code, "shared/page/page.js" in answer.text) == (200, True)
+    assert (answer.status_code, "kit/page/page.js" in answer.text) == (200, True)
     assert not {"etag", "last-modified", "accept-ranges"} & answer.headers.keys()
     assert answer.headers["cache-control"] == "no-cache"
 
@@ -76,5 +76,5 @@ def test_an_address_below_a_folder_is_sent_beside_the_pages(client):
 
 def test_katex_is_that_of_streamlits_own_formulas():
     files = static_files.files()
-    assert b"/static/js/rehype-katex." in files["shared/katex.js"][0]
-    assert b"/static/css/index." in files["shared/katex.css"][0]
+    assert b"/static/js/rehype-katex." in files["kit/katex.js"][0]
+    assert b"/static/css/index." in files["kit/katex.css"][0]

@@ -1,0 +1,121 @@
+// Rotation and zoom of the view: drag, touch and arrow keys rotate; wheel, pinch, plus and minus
+// zoom.
+/** @import { Shown, Turned } from "./types.js" */
+import { within } from "../../kit/hand.js";
+import { projector } from "./cloud.js";
+
+const NEAR = 11,
+  TOUCH = 22; // search radius around a point, px
+
+export class Eye {
+  /** @param {number[]} angles */
+  constructor(angles) {
+    this.angles = angles;
+    this.zoom = 1;
+  }
+
+  /**
+   * @param {number} lon
+   * @param {number} lat
+   */
+  turn(lon, lat) {
+    this.angles = [this.angles[0] + lon, Math.min(Math.max(this.angles[1] + lat, -89), 89)];
+  }
+  /** @param {number} factor */
+  closer(factor) {
+    this.zoom = Math.min(Math.max(this.zoom * factor, 0.5), 8);
+  }
+
+  // Listen on a canvas; view = {canvas, frame, scene}. Calls onHover(index or null, x, y), and
+  // onPick(index) on a click that did not rotate.
+  /**
+   * @param {Shown} view
+   * @param {Turned} turned
+   */
+  attach(view, { onTurn, onHover, onPick }) {
+    const { canvas, frame } = view,
+      /** @type {Map<number, PointerEvent>} */
+      fingers = new Map();
+    let moved = 0;
+    /** @type {(e: PointerEvent) => [number, number]} */
+    const place = (e) => within(e, canvas);
+    const nearest = (/** @type {PointerEvent} */ e) => {
+      const { scene } = view;
+      if (!scene) return null;
+      const at = projector(scene, scene.window, canvas.clientWidth),
+        [px, py] = place(e);
+      /** @type {number | null} */
+      let best = null;
+      let least = e.pointerType === "touch" ? TOUCH : NEAR,
+        front = -Infinity;
+      for (let i = 0; i < scene.labels.length; i++) {
+        if (scene.highlighted?.size && !scene.highlighted.has(scene.labels[i])) continue;
+        const [x, y, z] = at(i),
+          d = Math.hypot(x - px, y - py);
+        if (d < least - 3 || (d < least && z > front)) [best, least, front] = [i, d, z];
+      }
+      return best;
+    };
+    const hover = (/** @type {PointerEvent} */ e) => {
+      const i = nearest(e);
+      frame.classList.toggle("near", i !== null);
+      onHover(i, ...place(e));
+    };
+    canvas.addEventListener("pointerdown", (e) => {
+      frame.focus({ preventScroll: true });
+      canvas.setPointerCapture(e.pointerId);
+      fingers.set(e.pointerId, e);
+      moved = 0;
+    });
+    canvas.addEventListener("pointermove", (e) => {
+      const before = fingers.get(e.pointerId);
+      if (!before) return hover(e);
+      const dx = e.clientX - before.clientX,
+        dy = e.clientY - before.clientY;
+      if (fingers.size === 2) {
+        const [other] = [...fingers.values()].filter((f) => f.pointerId !== e.pointerId),
+          gap = (/** @type {PointerEvent} */ f) =>
+            Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
+        this.closer(gap(e) / Math.max(gap(before), 1));
+      } else if (view.scene?.dim === 3) this.turn(-0.45 * dx, 0.45 * dy);
+      moved += Math.abs(dx) + Math.abs(dy);
+      fingers.set(e.pointerId, e);
+      onTurn();
+    });
+    const lift = (/** @type {PointerEvent} */ e) => {
+      if (!fingers.delete(e.pointerId) || e.type !== "pointerup" || moved > 4) return;
+      const i = nearest(e);
+      if (i !== null) onPick(i);
+    };
+    for (const name of /** @type {const} */ (["pointerup", "pointercancel"]))
+      canvas.addEventListener(name, lift);
+    canvas.addEventListener("pointerleave", () => onHover(null, 0, 0));
+    // Zoom by wheel only after a press on the canvas, so that scrolling the page is not
+    // intercepted.
+    canvas.addEventListener(
+      "wheel",
+      (e) => {
+        if (/** @type {ShadowRoot} */ (frame.getRootNode()).activeElement !== frame) return;
+        e.preventDefault();
+        this.closer(Math.exp(-e.deltaY / 500));
+        onTurn();
+      },
+      { passive: false },
+    );
+    frame.addEventListener("keydown", (e) => {
+      const by = { ArrowLeft: [-6, 0], ArrowRight: [6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[
+        e.key
+      ];
+      if (by && view.scene?.dim === 3) this.turn(by[0], by[1]);
+      else if (e.key === "+" || e.key === "=") this.closer(1.15);
+      else if (e.key === "-") this.closer(1 / 1.15);
+      else return;
+      e.preventDefault();
+      onTurn();
+    });
+    frame.setAttribute(
+      "aria-label",
+      `${view.name}: arrow keys rotate a 3-D view, plus and minus zoom; space plays and pauses`,
+    );
+  }
+}
