@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_ensemble", "draw_projection", "save_figure"]
 
-# Colours by class, as on the page (assets/src/lessons/recording/recording.js).
+# Colours by class, as on the page (assets/src/lessons/recording/recording.ts).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F")
 DASHES = ("-", "--", "-.", ":")
 

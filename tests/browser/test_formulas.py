@@ -91,7 +91,7 @@ def test_katex_reads_every_formula(page, server):
           for (const box of boxes) box.remove();
           return bad.map((box) => box.dataset.latex);
         }""",
-        [f"/api/assets/{version()}/kit/formula.js", told],
+        [f"/api/assets/{version()}/kit/formula/formula.js", told],
     )
     assert len(told) > 90
     assert failed == []

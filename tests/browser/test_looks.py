@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from pages.shared.server.static_files import version
-from tests.browser.harness import BETWEEN, becomes, eventually, go
+from tests.browser.harness import becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
@@ -28,31 +27,6 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
       .map((box, i, all) => i ? box.top - all[i - 1].bottom : 9)"""
     boxes = page.locator(".sliders input[type=number]")
     becomes(lambda: boxes.evaluate_all(gaps), lambda all: len(all) == 5 and min(all) >= 4)
-
-
-def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
-    go(page, f"{server.url}/{BETWEEN}")
-    covered = page.evaluate(
-        """async (module) => {
-          const { placeThumbnails } = await import(module), size = 640, bad = [];
-          let seed = 1;
-          const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
-          const apart = (a, b) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1]));
-          for (let k = 0; k < 500; k++) {
-            const spread = [0, 1, 20, 60, 300][k % 5], at = [60 + 520 * random(), 60 + 520 * random()];
-            const inside = (x) => Math.min(Math.max(x, 0), size);
-            const points = [0, 1, 2].map(() => at.map((x) => inside(x + spread * (random() - 0.5))));
-            const places = placeThumbnails(points, size);
-            for (const [i, p] of places.entries()) {
-              if (places.some((q, j) => j < i && apart(p, q) < 42) || points.some((q) => apart(p, q) < 30)
-                || p.some((x) => x < 21 || x > size - 21)) bad.push([points, places]);
-            }
-          }
-          return bad;
-        }""",
-        f"/api/assets/{version()}/inspection/failures/thumbnails.js",
-    )
-    assert covered == []
 
 
 def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):

@@ -100,8 +100,8 @@ def test_what_comes_in_place_of_a_picture_fills_the_window_again(page, server):
     go(page, f"{server.url}/fields?present=1&loss=ranking")
     page.locator(".presenting").wait_for()
     page.evaluate("""async () => {
-      const { name } = performance.getEntriesByType("resource").find(r => r.name.endsWith("/kit/present.js")),
-        module = await import(name),
+      const { name } = performance.getEntriesByType("resource").find(r => r.name.includes("/api/assets/")),
+        module = await import(name.replace(/(assets\\/[^/]+\\/).*/, "$1kit/present/present.js")),
         about = { title: "new", caption: "It is new", controls: [], notes: [], picture: "square" };
       const made = () => {
         const host = document.body.appendChild(document.createElement("div")),

@@ -13,7 +13,7 @@ from pages.shared.state import untrusted
 from pages.shared.state.page_state import ChoiceKind, Flag, Kind, Numbers, PageState, Whole
 
 # Colourings of the map by column; `colourings.columns` computes the columns, and their colours and shapes are in
-# assets/src/inspection/explore/legend.js.
+# assets/src/inspection/explore/legend.ts.
 COLOURS = {
     "class": "class",
     "right": "right or wrong",

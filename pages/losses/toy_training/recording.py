@@ -13,7 +13,7 @@ from pages.losses.toy_training.presets import PRESETS
 from pages.losses.toy_training.state import Toy
 from pages.shared.server import static_files
 
-PATH = static_files.ASSETS / "losses" / "toy_training" / "recorded.bin"
+PATH = static_files.SOURCES / "losses" / "toy_training" / "recorded.bin"
 STEPS, STRIDE = 600, 4  # about 400 kB
 
 

@@ -27,7 +27,7 @@ POLICY = {
     "form-action": "'self'",
     "frame-ancestors": "'self'",
 }
-ASSETS = Path(__file__).resolve().parents[3] / "assets" / "src"
+ASSETS = Path(__file__).resolve().parents[3] / "assets"
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -35,6 +35,6 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 def content_policy() -> str:
     """Return the Content-Security-Policy header of all responses; it allows known inline scripts by digest."""
     page = (STATIC / "index.html").read_bytes()
-    scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted(ASSETS.rglob("inline.js"))]
+    scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted((ASSETS / "built").rglob("inline.js"))]
     digests = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(s).digest()).decode()}'" for s in scripts)
     return "; ".join(f"{name} {value}{digests if name == 'script-src' else ''}" for name, value in POLICY.items())

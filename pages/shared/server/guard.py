@@ -40,7 +40,7 @@ SECURITY_HEADERS = {
 }
 CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 
-SIGN_IN = (ASSETS / "kit" / "sign_in.html").read_text()
+SIGN_IN = (ASSETS / "src" / "kit" / "sign_in.html").read_text()
 
 
 class Guard:

@@ -14,16 +14,18 @@ from starlette.routing import BaseRoute, Route
 from pages.shared.server.host import STATIC
 from pages.shared.server.schema import schema
 
-ASSETS = Path(__file__).resolve().parents[3] / "assets" / "src"
-TYPES = {".json": "application/json", ".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
+ASSETS = Path(__file__).resolve().parents[3] / "assets"
+SOURCES, BUILT = ASSETS / "src", ASSETS / "built"
+TYPES = {".js": "text/javascript", ".css": "text/css", ".map": "application/json", ".bin": "application/octet-stream"}
 
 
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
-    """Return (content, media type) of every component file, by path relative to assets/."""
+    """Return (content, media type) of every component file, by path in assets/built/ or, for data, assets/src/."""
     contents = {
-        p.relative_to(ASSETS).as_posix(): (p.read_bytes(), TYPES[p.suffix])
-        for p in sorted(ASSETS.rglob("*"))
+        p.relative_to(folder).as_posix(): (p.read_bytes(), TYPES[p.suffix])
+        for folder, names in ((BUILT, "*"), (SOURCES, "*.bin"))
+        for p in sorted(folder.rglob(names))
         if p.suffix in TYPES
     }
     return contents | _typesetter() | {"kit/schema.json": (schema().encode(), "application/json")}
@@ -55,8 +57,8 @@ def version() -> str:
 
 
 def inline(name: str) -> str:
-    """Return assets/NAME/inline.js for use in st.html; the Content-Security-Policy allows the script by its digest."""
-    return (ASSETS / name / "inline.js").read_text()
+    """Return assets/built/NAME/inline.js for st.html; the Content-Security-Policy allows the script by its digest."""
+    return (BUILT / name / "inline.js").read_text()
 
 
 async def _file(request: Request) -> Response:

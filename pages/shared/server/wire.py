@@ -1,7 +1,7 @@
 """Binary format of responses: a JSON header followed by arrays, quantised to the precision that a figure needs.
 
 A response consists of a uint32 length, a JSON header of that many bytes, and the arrays one after another. The header's
-"arrays" maps each array's name to [dtype, shape]. `assets/src/kit/socket.js` decodes it.
+"arrays" maps each array's name to [dtype, shape]. `assets/src/kit/socket.ts` decodes it.
 """
 
 from __future__ import annotations

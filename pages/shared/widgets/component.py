@@ -1,4 +1,4 @@
-"""Components in the browser: JavaScript modules in a folder of assets, loaded once by URL."""
+"""Components in the browser: JavaScript modules built from a folder of assets/src, loaded once by URL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ export default (component) => {
 
 @cache
 def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Return a function that mounts the component in a folder of assets: "a/map" loads assets/a/map/map.js.
+    """Return a function that mounts the component in a folder of assets/src: "a/map" loads assets/built/a/map/map.js.
 
     The JavaScript module exports render(component) and unmount(element). Its style sheet is next to it, with the same
     base name.

@@ -23,7 +23,7 @@ from pages.shared.widgets.component import KEPT, component
 if TYPE_CHECKING:
     from pages.shared.timeline.service import Timeline
 
-# URL parameters that concern only a presentation, see assets/src/kit/present/stage.js
+# URL parameters that concern only a presentation, see assets/src/kit/present/stage.ts
 LECTURE = {"present", "controls"}
 State = TypeVar("State", bound=PageState)
 _PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # text that needs no escaping in Markdown

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onward } from "../../../assets/src/kit/dom.js";
+import { onward } from "../../../assets/src/kit/dom.ts";
 
 test("how pages are shown goes along to another one, and what they show does not", () => {
   Object.assign(globalThis, { location: { search: "?mu=0.3&hide=m1,m2&socket=off&present=1" } });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrow, follow } from "../../../assets/src/kit/hand.js";
+import { arrow, follow } from "../../../assets/src/kit/hand.ts";
 
 // The members of an element that a drag uses.
 class Target extends EventTarget {

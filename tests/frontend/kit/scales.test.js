@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { show, stateOf, tidy } from "../../../assets/src/kit/dom.js";
-import { niceStep, rampColour, signedColour } from "../../../assets/src/kit/colours.js";
-import { pace } from "../../../assets/src/kit/screen.js";
-import { brief } from "../../../assets/src/kit/plot.js";
+import { show, stateOf, tidy } from "../../../assets/src/kit/dom.ts";
+import { niceStep, rampColour, signedColour } from "../../../assets/src/kit/colours.ts";
+import { pace } from "../../../assets/src/kit/screen.ts";
+import { brief } from "../../../assets/src/kit/plot.ts";
 
 test("a step is 1, 2 or 5 times a power of ten, and no more than so many fit", () => {
   for (let span = 1e-6; span < 1e7; span *= 1.37)

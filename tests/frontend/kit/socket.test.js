@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import { Link, base64Buffer, decode, socketAddress } from "../../../assets/src/kit/socket.js";
+import { Link, base64Buffer, decode, socketAddress } from "../../../assets/src/kit/socket.ts";
 
 // Pack an answer like pages/shared/server/wire.py: uint32 length, JSON, arrays in order.
 function packed(header, ...arrays) {

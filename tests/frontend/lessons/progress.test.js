@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { answered, remember, lessonProgress } from "../../../assets/src/lessons/progress.js";
+import { answered, remember, lessonProgress } from "../../../assets/src/lessons/progress.ts";
 
 /** @type {Map<string, string>} */
 const kept = new Map();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gather, walk } from "../../../assets/src/training/image_upload/files.js";
+import { gather, walk } from "../../../assets/src/training/image_upload/files.ts";
 
 const LIMITS = { suffixes: ["jpg", "png"], megabytes: 1 };
 const given = (/** @type {string[]} */ ...paths) =>

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { crc32 as expected } from "node:zlib";
-import { crc32, zip } from "../../../assets/src/training/image_upload/zip.js";
+import { crc32, zip } from "../../../assets/src/training/image_upload/zip.ts";
 
 const READ = `
 import sys, zipfile

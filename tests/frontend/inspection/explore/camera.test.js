@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Camera } from "../../../../assets/src/inspection/explore/camera.js";
+import { Camera } from "../../../../assets/src/inspection/explore/camera.ts";
 
 const close = (a, b) =>
   a.forEach((v, k) => assert.ok(Math.abs(v - b[k]) < 1e-9, `${a} is not ${b}`));

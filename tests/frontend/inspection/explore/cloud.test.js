@@ -6,7 +6,7 @@ import {
   corners,
   packed,
   unpacked,
-} from "../../../../assets/src/inspection/explore/cloud.js";
+} from "../../../../assets/src/inspection/explore/cloud.ts";
 
 // Return a cloud of points at shares of the square, as points.bin holds them.
 function cloudOf(places, labels = places.map(() => 0)) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Facets, NOWHERE, filtered } from "../../../../assets/src/inspection/explore/facets.js";
-import { marked } from "../../../../assets/src/inspection/explore/cloud.js";
+import { Facets, NOWHERE, filtered } from "../../../../assets/src/inspection/explore/facets.ts";
+import { marked } from "../../../../assets/src/inspection/explore/cloud.ts";
 
 const LOOK = {
   classes: [],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Cloud, STEPS } from "../../../../assets/src/inspection/explore/cloud.js";
-import { Grid, MOST } from "../../../../assets/src/inspection/explore/grid.js";
+import { Cloud, STEPS } from "../../../../assets/src/inspection/explore/cloud.ts";
+import { Grid, MOST } from "../../../../assets/src/inspection/explore/grid.ts";
 
 const MANY = MOST + 50_000;
 

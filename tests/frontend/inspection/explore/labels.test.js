@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeNames } from "../../../../assets/src/inspection/explore/labels.js";
+import { placeNames } from "../../../../assets/src/inspection/explore/labels.ts";
 
 const FRAME = { width: 400, height: 300 };
 

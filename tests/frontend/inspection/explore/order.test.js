@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Order } from "../../../../assets/src/inspection/explore/order.js";
+import { Order } from "../../../../assets/src/inspection/explore/order.ts";
 
 const COUNT = 60_000,
   WHOLE = { left: 0, right: 1, bottom: 0, top: 1 },

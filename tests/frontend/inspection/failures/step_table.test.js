@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sortLosses } from "../../../../assets/src/inspection/failures/step_table.js";
+import { sortLosses } from "../../../../assets/src/inspection/failures/step_table.ts";
 
 /** @type {[string, string][]} */
 const LOSSES = [

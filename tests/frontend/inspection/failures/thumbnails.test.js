@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { along, placeThumbnails } from "../../../../assets/src/inspection/failures/thumbnails.js";
+import { along, placeThumbnails } from "../../../../assets/src/inspection/failures/thumbnails.ts";
 
 const SIZE = 560,
   SIDE = 42;
@@ -65,4 +65,23 @@ test("an image leaves the arrow of its point to be seen", () => {
       assert.ok(Math.max(Math.abs(u - x), Math.abs(v - y)) >= SIDE / 2, `${x}, ${y} over an arrow`);
   const filled = Array.from({ length: 900 }, (_, k) => [20 * (k % 30), 20 * Math.floor(k / 30)]);
   assert.deepEqual(placeThumbnails(points, SIZE, filled), placeThumbnails(points, SIZE));
+});
+
+test("images cover neither each other nor a point, wherever the triplet lies", () => {
+  let seed = 1;
+  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647,
+    apart = (a, b) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1]));
+  for (let k = 0; k < 500; k++) {
+    const spread = [0, 1, 20, 60, 300][k % 5],
+      at = [60 + 520 * random(), 60 + 520 * random()],
+      points = [0, 1, 2].map(() =>
+        at.map((x) => Math.min(Math.max(x + spread * (random() - 0.5), 0), 640)),
+      ),
+      placed = placeThumbnails(points, 640);
+    placed.forEach((p, i) => {
+      assert.ok(placed.slice(0, i).every((q) => apart(p, q) >= SIDE));
+      assert.ok(points.every((q) => apart(p, q) >= 30));
+      assert.ok(p.every((x) => x >= SIDE / 2 && x <= 640 - SIDE / 2));
+    });
+  }
 });

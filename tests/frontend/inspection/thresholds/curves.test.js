@@ -6,7 +6,7 @@ import {
   rateAt,
   scale,
   worstClasses,
-} from "../../../../assets/src/inspection/thresholds/curves.js";
+} from "../../../../assets/src/inspection/thresholds/curves.ts";
 
 const curves = {
   sides: { unseen: { same: 10, different: 100 } },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { firstAbove, group } from "../../../../assets/src/inspection/thresholds/pairs.js";
+import { firstAbove, group } from "../../../../assets/src/inspection/thresholds/pairs.ts";
 
 // six pairs of ascending similarity; threshold k lies between bins k and k + 1
 const pairs = {

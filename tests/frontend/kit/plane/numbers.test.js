@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { clamping, numberPlace } from "../../../../assets/src/kit/plane/numbers.js";
+import { clamping, numberPlace } from "../../../../assets/src/kit/plane/numbers.ts";
 
 const SIZE = 400;
 

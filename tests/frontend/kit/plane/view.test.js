@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { caught, fromPixels, toPixels } from "../../../../assets/src/kit/plane/view.js";
+import { caught, fromPixels, toPixels } from "../../../../assets/src/kit/plane/view.ts";
 
 const VIEW = [0.25, 0.1, 1.5],
   SIZE = 600;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { wayOut } from "../../../../assets/src/kit/plane/way_out.js";
+import { wayOut } from "../../../../assets/src/kit/plane/way_out.ts";
 
 const HOME = { anchor: [0, 0], positive: [0.5, 0], negative: [0.35, 0.75], view: [0.25, 0.1, 1.5] };
 const PARAMETERS = { hyper: { m: 0.2, m2: null }, margin: "raw", mu: null };

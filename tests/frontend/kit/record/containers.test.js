@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { joined } from "../../../../assets/src/kit/record/bytes.js";
-import { mp4 } from "../../../../assets/src/kit/record/mp4.js";
-import { webm } from "../../../../assets/src/kit/record/webm.js";
-import { zip } from "../../../../assets/src/kit/record/zip.js";
+import { joined } from "../../../../assets/src/kit/record/bytes.ts";
+import { mp4 } from "../../../../assets/src/kit/record/mp4.ts";
+import { webm } from "../../../../assets/src/kit/record/webm.ts";
+import { zip } from "../../../../assets/src/kit/record/zip.ts";
 
 const picture = (
   /** @type {number} */ ms,

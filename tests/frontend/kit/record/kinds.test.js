@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kinds } from "../../../../assets/src/kit/record/film.js";
+import { kinds } from "../../../../assets/src/kit/record/film.ts";
 
 const able = /** @type {{ VideoEncoder?: unknown }} */ (globalThis);
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, mock, test } from "node:test";
-import { Clock } from "../../../../assets/src/kit/timeline/clock.js";
-import { Frames } from "../../../../assets/src/kit/timeline/frames.js";
+import { Clock } from "../../../../assets/src/kit/timeline/clock.ts";
+import { Frames } from "../../../../assets/src/kit/timeline/frames.ts";
 
 /** @type {Map<number, () => void>} */
 let due = new Map();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { Player } from "../../../../assets/src/kit/timeline/player.js";
+import { Player } from "../../../../assets/src/kit/timeline/player.ts";
 
 /** @typedef {{ rate: number, seed: number, changes: { at: number, rate: number }[] }} State */
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { leftMargin } from "../../../../assets/src/losses/charges/draw.js";
+import { leftMargin } from "../../../../assets/src/losses/charges/draw.ts";
 
 test("the name of an axis does not cross the numbers at it", () => {
   const width = (/** @type {string} */ text) => 6.4 * text.length,

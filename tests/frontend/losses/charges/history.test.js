@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { History } from "../../../../assets/src/losses/charges/history.js";
+import { History } from "../../../../assets/src/losses/charges/history.ts";
 
 // Return steps first..first+count-1 of two points of two classes, with values that identify their
 // step.

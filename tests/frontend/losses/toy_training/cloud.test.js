@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { projector, windowOf } from "../../../../assets/src/losses/toy_training/cloud.js";
+import { projector, windowOf } from "../../../../assets/src/losses/toy_training/cloud.ts";
 
 const SIZE = 100;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { History } from "../../../../assets/src/losses/toy_training/history.js";
+import { History } from "../../../../assets/src/losses/toy_training/history.ts";
 
 const ROW = 7; // loss, active, nonzero, map_at_r, recall, mean_loss, mean_active
 

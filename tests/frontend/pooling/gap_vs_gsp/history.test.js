@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { History } from "../../../../assets/src/pooling/gap_vs_gsp/history.js";
+import { History } from "../../../../assets/src/pooling/gap_vs_gsp/history.ts";
 
 // Return two steps of two classes and nine tokens; only the second has prototypes and a new
 // measurement of MAP@R.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { verdict } from "../../../../assets/src/pooling/gap_vs_gsp/verdict.js";
+import { verdict } from "../../../../assets/src/pooling/gap_vs_gsp/verdict.ts";
 
 const side = (onShared, held, placed = 1) => ({
   classes: onShared.length,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { scaleOf } from "../../../../assets/src/pooling/prototypes/draw.js";
+import { scaleOf } from "../../../../assets/src/pooling/prototypes/draw.ts";
 
 test("the box fills the square, y upwards, and back", () => {
   const { k, at, from } = scaleOf([-2, 1, 4], 200);

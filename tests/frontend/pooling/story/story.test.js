@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { linkAddress, origin } from "../../../../assets/src/pooling/story/story.js";
+import { linkAddress, origin } from "../../../../assets/src/pooling/story/story.ts";
 
 test("back leads to a step as it was left, or as it opens", () => {
   assert.equal(linkAddress(undefined, null), "");

@@ -6,7 +6,7 @@ import {
   join,
   planeOf,
   split,
-} from "../../../../assets/src/pooling/transport/draw.js";
+} from "../../../../assets/src/pooling/transport/draw.ts";
 
 test("a code is red and blue, and every code lies where it is found again", () => {
   for (let red = 0; red <= STEPS; red += 7)

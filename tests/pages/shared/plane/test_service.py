@@ -264,7 +264,7 @@ def test_an_idle_triplet_is_told_where_its_probe_would_feel_a_force(probe):
 @in_one_case(name=losses.names(), probe=POINTS)
 def test_reset_leads_to_a_field_with_forces_or_a_margin_that_does(name, probe):
     field = ask({"loss": name, "probe": probe}, n=41)
-    if field["quiet"]:  # then the page offers this margin (assets/src/kit/plane/way_out.js)
+    if field["quiet"]:  # then the page offers this margin (assets/src/kit/plane/way_out.ts)
         margin = losses.formula(name).margin.name
         raised = {margin: field["m1"] - field["raw"] + 0.3}
         assert not ask({"loss": name, "probe": probe, "hyper": raised}, n=41)["quiet"]

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { number } from "../../../../../assets/src/losses/fields/compare/judgement.js";
+import { number } from "../../../../../assets/src/losses/fields/compare/judgement.ts";
 
 test("differences run from rounding errors to infinity", () => {
   assert.deepEqual(

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Hand } from "../../../../../assets/src/losses/fields/compare/pointer.js";
+import { Hand } from "../../../../../assets/src/losses/fields/compare/pointer.ts";
 
 test("the negative that goes round stops where it is when a hand comes near", () => {
   let rests = 0;

@@ -64,7 +64,7 @@ def test_the_upper_clamp_is_reached_or_not():
 
 def test_a_bare_address_opens_with_the_whole_triplet_in_front_also_while_it_swings():
     scene = FIRST.state(SphereScene)
-    for swing in (-20.0, 0.0, 20.0):  # degrees: SWING of assets/src/losses/fields/sphere/sphere.js
+    for swing in (-20.0, 0.0, 20.0):  # degrees: SWING of assets/src/losses/fields/sphere/sphere.ts
         eye = service.unit(replace(scene, eye=(scene.eye[0] + swing, scene.eye[1])), "eye")
         for name in POINTS:
             assert float(eye @ service.unit(scene, name)) > math.cos(math.radians(65)), (name, swing)

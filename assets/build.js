@@ -1,0 +1,52 @@
+// Builds what the app serves: assets/src → assets/built, JavaScript and CSS at the same relative
+// addresses. "node assets/build.js --check" writes nothing and fails if assets/built is stale.
+import { build } from "esbuild";
+import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+
+const root = import.meta.dirname,
+  out = join(root, "built");
+// A module named after its folder is an entry: a component that Python mounts, or a part that is
+// loaded later. inline.ts is added to a page as text.
+const isEntry = (file) =>
+  [basename(dirname(file)), "inline"].includes(basename(file).replace(/\.tsx?$/, ""));
+const { outputFiles } = await build({
+  entryPoints: globSync("src/**/*.{ts,tsx,css}", { cwd: root })
+    .filter((file) => file.endsWith(".css") || isEntry(file))
+    .map((file) => join(root, file)),
+  outbase: join(root, "src"),
+  outdir: out,
+  chunkNames: "chunks/[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "es2024",
+  minify: true,
+  sourcemap: true,
+  legalComments: "inline",
+  charset: "utf8",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  write: false,
+});
+
+if (process.argv.includes("--check")) {
+  const there = globSync("**/*.*", { cwd: out }),
+    made = new Map(outputFiles.map(({ path, contents }) => [relative(out, path), contents]));
+  const stale = [...new Set([...there, ...made.keys()])].filter(
+    (name) =>
+      !there.includes(name) ||
+      !made.has(name) ||
+      Buffer.compare(readFileSync(join(out, name)), made.get(name)),
+  );
+  if (stale.length) {
+    console.error(`assets/built is stale (${stale.length} files): run "npm run build"`);
+    process.exit(1);
+  }
+} else {
+  rmSync(out, { recursive: true, force: true });
+  for (const { path, contents } of outputFiles) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, contents);
+  }
+}

@@ -1,0 +1,2 @@
+var a=new WeakMap;function s({parentElement:t,setTriggerValue:n}){r(t);let l=e=>{let o=e.target instanceof Element?e.target.closest(".failure a[data-role]"):null;!o||e.button||e.ctrlKey||e.metaKey||e.shiftKey||e.altKey||(e.preventDefault(),n("chosen",{role:o.dataset.role,index:Number(o.dataset.index)}))};a.set(t,l),document.addEventListener("click",l)}function r(t){let n=a.get(t);n&&document.removeEventListener("click",n),a.delete(t)}export{s as render,r as unmount};
+//# sourceMappingURL=strips.js.map

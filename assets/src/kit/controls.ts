@@ -1,0 +1,240 @@
+// Sliders generated from Python's parameter table, and other controls of a panel.
+import type { Hyper, Parameter, Schema, Setting, Slider, Choice, ValueOf } from "./types.ts";
+import { el, symbol, tidy } from "./dom.ts";
+
+// Return the control of one hyper-parameter: slider and number box, or a menu. onInput is called
+// during a change, onRest at its end.
+export function control<P extends Parameter>(
+  schema: P,
+  value: Setting | undefined,
+  { onInput, onRest }: { onInput(value: ValueOf<P>): void; onRest(): void },
+) {
+  return schema.options
+    ? choose(schema as Choice, value as string, {
+        onInput: onInput as (value: string) => void,
+        onRest,
+      })
+    : slide(schema as Slider, value as number | null | undefined, {
+        onInput: onInput as (value: number | null) => void,
+        onRest,
+      });
+}
+
+// Return the legend entry of a mark in a figure; `kind` is the class of the mark.
+export const keyMark = (kind: string, text: string) =>
+  el("span", { class: "key" }, el("i", { class: kind }), text);
+
+const symbolOf = (schema: Parameter) =>
+  el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
+
+function choose(
+  schema: Choice,
+  value: string,
+  { onInput, onRest }: { onInput(value: string): void; onRest(): void },
+) {
+  const choice = el(
+    "select",
+    { "aria-label": schema.name, title: schema.help },
+    ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)),
+  );
+  choice.addEventListener("change", () => {
+    onInput(choice.value);
+    onRest();
+  });
+  choice.style.gridColumn = "2 / 4";
+  return el("div", { class: "control", "data-name": schema.name }, symbolOf(schema), choice);
+}
+
+function slide(
+  schema: Slider,
+  value: number | null | undefined,
+  { onInput, onRest }: { onInput(value: number | null): void; onRest(): void },
+) {
+  const { log } = schema,
+    low = Math.min(schema.low, value ?? schema.low),
+    high = Math.max(schema.high, value ?? schema.high);
+  const fromBar = (t: number) => (log ? low * (high / low) ** (t / 1000) : t);
+  const toBar = (x: number) => (log ? (1000 * Math.log(x / low)) / Math.log(high / low) : x);
+  const bar = el("input", {
+    type: "range",
+    "aria-label": schema.name,
+    title: schema.help,
+    min: log ? 0 : low,
+    max: log ? 1000 : high,
+    step: log ? 1 : schema.step,
+  });
+  const box = el("input", {
+    type: "number",
+    step: "any",
+    "aria-label": `${schema.name} value`,
+    title: schema.help,
+  });
+  const last = value ?? schema.default ?? high;
+  // logarithmic sliders count 0..1000
+  const tell = (x: number) => bar.setAttribute("aria-valuetext", tidy(x));
+  const place = (x: number) => {
+    bar.value = String(toBar(x));
+    tell(x);
+  };
+  const show = (x: number | null | undefined) => {
+    bar.disabled = box.disabled = x === null;
+    place(x ?? last);
+    box.value = x === null ? "" : tidy(x);
+    box.placeholder = x === null ? "∞" : "";
+  };
+  let current = value; // value in use, which may differ from the text of the box
+  const use = (x: number | null) => {
+    current = x;
+    onInput(x);
+  };
+  show(value);
+  bar.addEventListener("input", () => {
+    const x = Number(tidy(fromBar(Number(bar.value))));
+    box.value = tidy(x);
+    tell(x);
+    use(x);
+  });
+  bar.addEventListener("change", onRest);
+  box.addEventListener("change", () => {
+    const x = Number(box.value);
+    if (box.value === "" || !Number.isFinite(x)) return show(current);
+    place(x);
+    use(x);
+    onRest();
+  });
+  const parts: HTMLElement[] = [symbolOf(schema), bar, box];
+  if (schema.optional) {
+    const open = el("input", {
+      type: "checkbox",
+      "aria-label": `${schema.name} open`,
+      checked: value === null,
+    });
+    open.addEventListener("change", () => {
+      const x = open.checked ? null : fromBar(Number(bar.value));
+      show(x);
+      use(x);
+      onRest();
+    });
+    parts.push(el("label", { class: "open" }, open, "no upper clamp"));
+  }
+  return el("div", { class: "control", "data-name": schema.name }, ...parts);
+}
+
+// Buttons that load presets, and the description of the one last pressed.
+export class Presets<O extends { title: string; caption: string; state?: unknown }> {
+  offers: O[];
+  otherwise: string;
+  buttons: HTMLButtonElement[];
+  row: HTMLDivElement;
+  text: HTMLParagraphElement;
+  // otherwise: text while none is pressed
+  constructor(offers: O[], act: (index: number) => void, otherwise: string = "") {
+    this.offers = offers;
+    this.otherwise = otherwise;
+    this.buttons = offers.map(({ title }, i) =>
+      el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => act(i) }, title),
+    );
+    this.row = el("div", { class: "try" }, el("small", {}, "Try"), ...this.buttons);
+    this.text = el("p", { class: "caption", "aria-live": "polite" }, otherwise);
+  }
+
+  // Mark the preset that equals the state with which a page opens.
+  find(state: unknown) {
+    const text = JSON.stringify(state),
+      found = this.offers.findIndex((offer) => JSON.stringify(offer.state) === text);
+    if (found >= 0) this.press(found);
+  }
+
+  // chosen: none by default
+  press(chosen?: number | null) {
+    this.buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(i === chosen)));
+    this.text.textContent = this.offers[chosen ?? -1]?.caption ?? this.otherwise;
+  }
+}
+
+// Return radio buttons, each with a title and optionally a help text.
+export function menu(
+  label: string,
+  offers: Record<string, string | { title: string; help?: string }>,
+  chosen: unknown,
+  act: (value: string) => void,
+) {
+  const options = Object.entries(offers).map(([value, offer]) => {
+    const { title, help } = typeof offer === "string" ? { title: offer } : offer;
+    return el("option", { value, selected: value === String(chosen), title: help }, title);
+  });
+  const box = el("select", { "aria-label": label }, ...options);
+  box.addEventListener("change", () => act(box.value));
+  return box;
+}
+
+// Return check boxes for parts of a figure.
+// act: called after a change
+export function switches<K extends string>(
+  shown: Record<K, boolean>,
+  rows: (readonly [key: K, text: string, title?: string])[],
+  act: (key: K, on: boolean) => void,
+) {
+  const labels = rows.map(([key, text, title]) => {
+    const box = el("input", { type: "checkbox", checked: shown[key] });
+    box.addEventListener("change", () => act(key, box.checked));
+    return el("label", { title }, box, text);
+  });
+  return el("div", { class: "switches" }, ...labels);
+}
+
+// Return the loss menu over the catalogue with one control per hyper-parameter. state = {loss,
+// hyper} is modified in place; `called` distinguishes sliders of several panels; onInput is called
+// while a slider moves, onRest at its end, onLoss after another loss was chosen (with its defaults
+// set).
+export function lossPanel(
+  schema: Pick<Schema, "losses">,
+  state: { loss: string; hyper: Hyper },
+  {
+    hidden = new Set(),
+    onInput,
+    onRest,
+    onLoss,
+    label = "loss",
+    called = (name) => name,
+  }: {
+    hidden?: Set<string>;
+    onInput(name: string): void;
+    onRest(name: string): void;
+    onLoss(): void;
+    label?: string;
+    called?: (name: string) => string;
+  },
+) {
+  const { losses } = schema;
+  const choice = menu(label, losses, state.loss, (loss) => {
+    state.loss = loss;
+    state.hyper = Object.fromEntries(losses[loss].controls.map((c) => [c.name, c.default ?? null]));
+    onLoss();
+  });
+  const sliders = losses[state.loss].controls
+    .filter((c) => !hidden.has(c.name))
+    .map((c) =>
+      control(
+        { ...c, name: called(c.name) },
+        state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default),
+        {
+          onInput: (x) => {
+            state.hyper[c.name] = x;
+            onInput(c.name);
+          },
+          onRest: () => onRest(c.name),
+        },
+      ),
+    );
+  return [
+    el("section", {}, el("h4", {}, "Loss"), choice),
+    el(
+      "section",
+      {},
+      ...(losses[state.loss].controls.length
+        ? sliders
+        : [el("p", { class: "caption" }, "This loss has no parameters.")]),
+    ),
+  ];
+}

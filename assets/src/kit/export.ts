@@ -1,0 +1,29 @@
+// Links to export a view: files that Python makes from its link (pages/shared/server/exports.py).
+import { el } from "./dom.ts";
+
+const FORMATS: Record<string, string> = {
+  svg: "SVG",
+  pdf: "PDF",
+  npz: "arrays (npz)",
+  json: "arrays (JSON)",
+  py: "Python",
+};
+
+// Return links to `base`api/`page`/export.*; `query` is called when a link is used, so that the
+// file shows the current view.
+export function exportLinks(
+  base: string,
+  page: string,
+  query: () => string,
+  formats: Record<string, string> = FORMATS,
+) {
+  return Object.entries(formats).map(([format, text]) => {
+    const link = el("a", { class: "button", download: "", "data-format": format }, text);
+    const address = () => {
+      link.href = new URL(`${base}api/${page}/export.${format}?${query()}`, location.href).href;
+    };
+    for (const event of ["pointerdown", "focus", "click"]) link.addEventListener(event, address);
+    address();
+    return link;
+  });
+}

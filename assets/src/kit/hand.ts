@@ -1,0 +1,69 @@
+// Input common to all pages: dragging, arrow keys, zooming with Ctrl and the wheel.
+
+const ARROWS: Record<string, number[]> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+};
+
+// Return the CSS zoom of an element, which presentation mode increases.
+export const enlarged = (element: Element) => element.currentCSSZoom ?? 1;
+
+// Return the position of a pointer within an element, in the element's own pixels.
+export function within(
+  { clientX, clientY }: { clientX: number; clientY: number },
+  element: Element,
+): [number, number] {
+  const { left, top } = element.getBoundingClientRect(),
+    scale = enlarged(element);
+  return [(clientX - left) / scale, (clientY - top) / scale];
+}
+
+// Follow a pointer that went down on `target` until it is released or cancelled.
+export function follow(
+  { pointerId }: PointerEvent,
+  target: HTMLElement,
+  move: (event: PointerEvent) => void,
+  end: (moved: boolean) => void,
+) {
+  const released = new AbortController();
+  let moved = false;
+  const moving = (e: PointerEvent) => {
+    moved = true;
+    move(e);
+  };
+  const stop = () => {
+    released.abort();
+    end(moved);
+  };
+  target.setPointerCapture(pointerId);
+  target.addEventListener("pointermove", moving, released);
+  for (const kind of ["pointerup", "pointercancel", "lostpointercapture"] as const)
+    target.addEventListener(kind, stop, released);
+}
+
+// Call `act` for every position of a pressed pointer and `end` on release.
+export function scrubbed(target: HTMLElement, act: (event: PointerEvent) => void, end: () => void) {
+  target.addEventListener("pointerdown", (event) => {
+    act(event);
+    follow(event, target, act, end);
+  });
+}
+
+// Return the direction of an arrow key as [right, up], tenfold with Shift; undefined for other
+// keys. Prevents scrolling.
+export function arrow(event: KeyboardEvent) {
+  if (event.key in ARROWS) event.preventDefault();
+  return ARROWS[event.key]?.map((x) => x * (event.shiftKey ? 10 : 1));
+}
+
+// Zoom with Ctrl and the wheel; the wheel alone scrolls the page.
+export function zoomed(target: HTMLElement, zoom: (factor: number) => void) {
+  const turn = (event: WheelEvent) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoom(1.0015 ** event.deltaY);
+  };
+  target.addEventListener("wheel", turn, { passive: false });
+}

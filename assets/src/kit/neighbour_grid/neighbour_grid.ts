@@ -1,0 +1,230 @@
+// Clicks and keys on the tiles of st.html, sent to Python: a plain link would reload the whole app.
+
+import type { GalleryData } from "./types.ts";
+import type { Mounted, SetState } from "../types.ts";
+import { el } from "../dom.ts";
+
+const AHEAD = 300; // ms between two checks that all images are loaded
+const TILES = ".neighbours a.frame";
+const TYPING =
+  "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
+
+const shownImages = () => [...document.querySelectorAll(`${TILES} img`)] as HTMLImageElement[];
+
+// Keys that always work, then those that only some pages handle.
+const KEYS: [keys: string[], words: string][] = [
+  [["←", "→", "↑", "↓"], "from image to image"],
+  [["Enter"], "make the image the query"],
+];
+const MORE: Record<string, [keys: string[], words: string]> = {
+  forces: [["f"], "show the forces of this failure"],
+  map: [["m"], "show the image on the map"],
+  pages: [["n", "p"], "next and previous page"],
+  back: [["Esc"], "back to all queries"],
+};
+
+class Gallery {
+  dialog: HTMLDialogElement;
+  button: HTMLButtonElement;
+  gone: HTMLParagraphElement;
+  failed: (event: Event) => void;
+  heard: { click: (event: MouseEvent) => void; keydown: (event: KeyboardEvent) => void };
+  data: GalleryData;
+  tell: SetState;
+  seen: number;
+  looking: number;
+  refocus: boolean;
+
+  constructor(root: ParentNode) {
+    this.dialog = el("dialog", { "aria-label": "Keys" });
+    this.button = el(
+      "button",
+      { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() },
+      "Keys ",
+      el("kbd", {}, "?"),
+    );
+    this.gone = el(
+      "p",
+      { class: "gone", role: "status", hidden: true },
+      "Images are missing because the run or its data set was removed. Reload the page.",
+    );
+    root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
+    // Error events of images do not bubble, so they are captured.
+    this.failed = (event: Event) => {
+      if ((event.target as Partial<HTMLElement>).matches?.(`${TILES} img`))
+        this.gone.hidden = false;
+    };
+    document.addEventListener("error", this.failed, true);
+    this.heard = {
+      click: (event: MouseEvent) => this.click(event),
+      keydown: (event: KeyboardEvent) => this.press(event),
+    };
+    document.addEventListener("click", this.heard.click);
+    document.addEventListener("keydown", this.heard.keydown);
+  }
+
+  end() {
+    clearTimeout(this.looking);
+    document.removeEventListener("error", this.failed, true);
+    document.removeEventListener("click", this.heard.click);
+    document.removeEventListener("keydown", this.heard.keydown);
+  }
+
+  show({ data, setTriggerValue }: { data: GalleryData; setTriggerValue: SetState }) {
+    this.data = data;
+    this.tell = setTriggerValue;
+    const rows: [keys: string[], words: string][] = [
+      ...KEYS,
+      ...Object.entries(MORE)
+        .filter(([name]) => data.keys.includes(name))
+        .map(([, row]) => row),
+      [["?"], "these keys"],
+    ];
+    this.dialog.replaceChildren(
+      el("h3", {}, "Keys"),
+      ...rows.map(([keys, words]) =>
+        el("div", {}, el("span", {}, ...keys.map((key: string) => el("kbd", {}, key))), words),
+      ),
+      el("button", { onclick: () => this.dialog.close() }, "Close"),
+    );
+    // Images may have failed before this listener was installed.
+    if (data.first !== this.seen) {
+      const images = shownImages();
+      this.gone.hidden = !images.some((image) => image.complete && !image.naturalWidth);
+    }
+    if (this.refocus && data.first !== this.seen) this.focusFirst(40);
+    this.seen = data.first;
+    clearTimeout(this.looking);
+    if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+  }
+
+  // Load the images of the next page into the browser's cache once those of this page are loaded.
+  fetchAhead(data: GalleryData) {
+    const shown = shownImages();
+    if (data !== this.data) return;
+    if (
+      document.hidden ||
+      !shown.every(
+        (image) =>
+          image.complete ||
+          (image.loading === "lazy" && image.getBoundingClientRect().top > innerHeight),
+      )
+    ) {
+      this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+      return;
+    }
+    for (const index of data.ahead)
+      Object.assign(new Image(), { fetchPriority: "low", src: data.images + index });
+  }
+
+  // Focus the first tile; the tiles of an answer arrive shortly after the data.
+  focusFirst(patience: number) {
+    const first = document.querySelector(TILES) as HTMLElement | null;
+    if (first && Number(first.dataset.index) === this.data.first) {
+      this.refocus = false;
+      first.focus();
+    } else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
+  }
+
+  click(event: MouseEvent) {
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const closest = (selector: string) =>
+      event.target instanceof Element
+        ? (event.target.closest(selector) as HTMLElement | null)
+        : null;
+    const forces = closest(".neighbours a.forces"),
+      link = forces ?? closest(`${TILES}[data-index]`);
+    if (!link || (forces && !this.data.keys.includes("forces"))) return;
+    event.preventDefault();
+    if (forces) return this.tell("forces", forces.dataset.forces);
+    this.refocus = event.detail === 0; // click by keyboard
+    this.tell("query", Number(link.dataset.index));
+  }
+
+  press(event: KeyboardEvent) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const at = event.composedPath()[0];
+    if (!(at instanceof Element) || at.closest(TYPING)) return;
+    const tile = at.closest(TILES) as HTMLElement | null,
+      has = (name: string) => this.data.keys.includes(name);
+    const done = () => event.preventDefault();
+    if (event.key === "?") {
+      done();
+      this.dialog.showModal();
+    } else if (
+      event.key.startsWith("Arrow") &&
+      (tile || (event.key === "ArrowRight" && at === document.body))
+    ) {
+      done();
+      this.move(tile, event.key);
+    } else if (event.key === "f" && has("forces") && tile?.dataset.forces) {
+      done();
+      this.tell("forces", tile.dataset.forces);
+    } else if (event.key === "m" && has("map") && tile?.dataset.index) {
+      done();
+      this.tell("map", Number(tile.dataset.index));
+    } else if ((event.key === "n" || event.key === "p") && has("pages")) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("turn", event.key === "n" ? 1 : -1);
+    } else if (event.key === "Escape" && has("back") && (tile || at === document.body)) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("back", true);
+    }
+  }
+
+  move(tile: HTMLElement | null, key: string) {
+    const tiles = [...document.querySelectorAll(TILES)] as HTMLElement[];
+    if (!tile) return tiles[0]?.focus();
+    if (key === "ArrowLeft" || key === "ArrowRight")
+      return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
+    const middle = (node: Element) => {
+      const b = node.getBoundingClientRect();
+      return [b.left + b.width / 2, b.top + b.height / 2, b.height];
+    };
+    const [x, y, height] = middle(tile),
+      way = key === "ArrowDown" ? 1 : -1;
+    let best = null,
+      least = Infinity;
+    for (const other of tiles) {
+      const [u, v] = middle(other),
+        down = way * (v - y);
+      if (down < height / 2) continue;
+      const far = down + 2 * Math.abs(u - x);
+      if (far < least) [best, least] = [other, far];
+    }
+    best?.focus();
+  }
+}
+
+const STYLE = `
+:host, div { font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color); }
+button { font: inherit; font-size: 13px; color: var(--st-text-color); background: none; cursor: pointer;
+  border: 1px solid rgb(128 128 128 / .35); border-radius: 8px; padding: 3px 10px; }
+button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+kbd { font: 600 12px/18px monospace; display: inline-block; min-width: 18px; text-align: center; padding: 0 4px; margin-right: 4px;
+  border: 1px solid rgb(128 128 128 / .5); border-bottom-width: 2px; border-radius: 4px; }
+.keys kbd { margin: 0; }
+.gone { margin: 6px 0 0; color: var(--st-orange-text-color, #B34E00); }
+dialog { color: var(--st-text-color); background: var(--st-background-color); border: 1px solid rgb(128 128 128 / .4);
+  border-radius: 12px; padding: 18px 22px; max-width: min(92vw, 420px); }
+dialog::backdrop { background: rgb(0 0 0 / .4); }
+dialog h3 { margin: 0 0 10px; font-size: 17px; }
+dialog div { display: grid; grid-template-columns: 116px 1fr; padding: 4px 0; }
+dialog button { margin-top: 12px; }
+`;
+
+const galleries: WeakMap<HTMLElement, Gallery> = new WeakMap();
+
+export function render(component: Mounted<GalleryData> & { setTriggerValue: SetState }) {
+  const root = component.parentElement;
+  const gallery = galleries.get(root) ?? new Gallery(root);
+  galleries.set(root, gallery);
+  gallery.show(component);
+}
+
+export function unmount(root: HTMLElement) {
+  galleries.get(root)?.end();
+  galleries.delete(root);
+}

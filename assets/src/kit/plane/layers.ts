@@ -1,0 +1,408 @@
+// Layers over the field: forces, circles, lines and points of the triplet.
+import type { At, Box, Discs, Extra, Hover, Mining, Painted, Scene } from "./types.ts";
+import type { Context, Ink, Place, Point } from "../types.ts";
+import { LETTER, POINTS, halo } from "../colours.ts";
+import { numberPlace } from "./numbers.ts";
+
+// Return the colour of an arrow, dark on light fields and light on dark ones, so that it is legible
+// without an outline.
+export function arrows(ctx: Context, field: Painted, { left, top, side }: Box, ink: Ink) {
+  const { shade, n, signed } = field,
+    values = field.arrows as Int8Array,
+    cell = side / 20,
+    longest = cell * 0.86,
+    paths = [new Path2D(), new Path2D()];
+  const deep = (row: number, col: number) => {
+    if (!shade) return 0;
+    const value =
+      shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
+    return Number(signed ? Math.abs(value - 128) > 80 : value > 128);
+  };
+  for (let row = 0; row < 20; row++) {
+    for (let col = 0; col < 20; col++) {
+      const i = 2 * (row * 20 + col),
+        fx = values[i] / 127,
+        fy = -values[i + 1] / 127,
+        length = Math.hypot(fx, fy) * longest;
+      if (length < 1) continue;
+      const x = left + (col + 0.5) * cell,
+        y = top + side - (row + 0.5) * cell,
+        path = paths[deep(row, col)];
+      const angle = Math.atan2(fy, fx),
+        hx = (Math.cos(angle) * length) / 2,
+        hy = (Math.sin(angle) * length) / 2;
+      path.moveTo(x - hx, y - hy);
+      path.lineTo(x + hx, y + hy);
+      barbs(path, x + hx, y + hy, angle, Math.min(5, 1.5 + length / 4));
+    }
+  }
+  ctx.lineWidth = 1.3;
+  paths.forEach((path, i) => {
+    ctx.strokeStyle = i ? ink.rim : ink.arrow;
+    ctx.stroke(path);
+  });
+}
+
+export function streams(ctx: Context, field: Painted, { left, top, side }: Box, ink: Ink) {
+  const [lines, corners] = field.shapes.streams,
+    ends = field.streams as Uint16Array,
+    path = new Path2D(),
+    tip = [0, 0],
+    before = [0, 0];
+  for (let line = 0; line < lines; line++) {
+    for (let i = 0; i < corners; i++) {
+      const k = 2 * (line * corners + i),
+        x = left + (ends[k] / 65535) * side,
+        y = top + side - (ends[k + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
+      if (i === ((corners - 1) >> 1) + 1) [tip[0], tip[1]] = [x, y];
+      if (i === (corners - 1) >> 1) [before[0], before[1]] = [x, y];
+    }
+    if (Math.hypot(tip[0] - before[0], tip[1] - before[1]) > 0.5)
+      barbs(path, tip[0], tip[1], Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
+  }
+  glow(ctx, path, ink);
+}
+
+function barbs(path: Path2D, x: number, y: number, angle: number, length: number) {
+  for (const turn of [2.6, -2.6]) {
+    path.moveTo(x, y);
+    path.lineTo(x + length * Math.cos(angle + turn), y + length * Math.sin(angle + turn));
+  }
+}
+
+function glow(ctx: Context, path: Path2D, ink: Ink) {
+  for (const [colour, width] of [
+    [ink.glow, 3],
+    [ink.arrow, 1.3],
+  ] as const) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.stroke(path);
+  }
+}
+
+function circle(ctx: Context, [x, y]: number[], radius: number) {
+  ctx.beginPath();
+  ctx.arc(x, y, Math.max(radius, 0), 0, 2 * Math.PI);
+  ctx.stroke();
+}
+
+// Draw the ranking discs about anchor and positive, and the enclosing ellipse with these foci
+// (Appendix B).
+export function discs(
+  ctx: Context,
+  scene: Scene,
+  { radius, axes }: Discs,
+  at: At,
+  size: number,
+  ink: Ink,
+) {
+  const k = size / (2 * scene.view[2]),
+    a = at(scene.anchor),
+    p = at(scene.positive);
+  ctx.strokeStyle = ink.disc;
+  ctx.lineWidth = 1.75;
+  ctx.setLineDash([2, 4]);
+  circle(ctx, a, radius * k);
+  circle(ctx, p, radius * k);
+  ctx.setLineDash([9, 3, 2, 3]);
+  ctx.beginPath();
+  ctx.ellipse(
+    (a[0] + p[0]) / 2,
+    (a[1] + p[1]) / 2,
+    axes[0] * k,
+    axes[1] * k,
+    Math.atan2(p[1] - a[1], p[0] - a[0]),
+    0,
+    2 * Math.PI,
+  );
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+// Draw the circle that separates hard from semi-hard (Fig. 2.5); easy starts where the loss
+// vanishes.
+export function mining(
+  ctx: Context,
+  scene: Scene,
+  { centre, radius, labels }: Mining,
+  at: At,
+  size: number,
+  ink: Ink,
+) {
+  ctx.font = "600 12px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  if (centre) {
+    ctx.strokeStyle = ink.positive;
+    ctx.lineWidth = 2;
+    ctx.setLineDash([10, 4]);
+    circle(ctx, at(scene[centre]), (radius * size) / (2 * scene.view[2]));
+    ctx.setLineDash([]);
+  }
+  for (const [text, place] of labels) {
+    const [x, y] = at(place);
+    if (x > 30 && x < size - 30 && y > 12 && y < size - 12)
+      halo(ctx, text, x, y, ink.text, ink.rim, 4);
+  }
+}
+
+export function cutLine(ctx: Context, scene: Scene, at: At, ink: Ink) {
+  const [x0, y0, x1, y1] = scene.line,
+    from = at([x0, y0]),
+    to = at([x1, y1]);
+  for (const [colour, width] of [
+    [ink.rim, 4],
+    [ink.disc, 2],
+  ] as const) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+  }
+  for (const [x, y] of [from, to]) {
+    ctx.fillStyle = ink.disc;
+    ctx.strokeStyle = ink.rim;
+    ctx.lineWidth = 2;
+    ctx.beginPath();
+    ctx.moveTo(x, y - 8);
+    ctx.lineTo(x + 8, y);
+    ctx.lineTo(x, y + 8);
+    ctx.lineTo(x - 8, y);
+    ctx.closePath();
+    ctx.fill();
+    ctx.stroke();
+  }
+}
+
+export function triangle(ctx: Context, scene: Scene, at: At, ink: Ink) {
+  ctx.lineWidth = 1.4;
+  edges(ctx, (name) => at(scene[name]), ink);
+}
+
+// Draw the lines between three points of a canvas; those to the negative are dashed.
+export function edges(ctx: Context, at: (name: Point) => [x: number, y: number], ink: Ink) {
+  const [a, p, n] = POINTS.map(at);
+  for (const [from, to, colour, dash] of [
+    [a, p, ink.positive, []],
+    [a, n, ink.negative, [4, 4]],
+    [p, n, ink.negative, [4, 4]],
+  ] as const) {
+    ctx.strokeStyle = colour;
+    ctx.setLineDash(dash);
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+// Return the length of an arrow in px: 85 px for a force of 1 in a plane of 568 px, growing ever
+// more slowly; the number at the arrow gives the magnitude. With a scale (px per unit):
+// proportional.
+export const reach = (magnitude: number, size: number, scale: number | null | undefined) =>
+  scale
+    ? magnitude * scale
+    : (150 * (1 - Math.exp(-magnitude / 1.6)) + 16) * Math.min(1, size / 568);
+
+function arrow(
+  ctx: Context,
+  [x, y]: number[],
+  [ux, uy]: number[],
+  length: number,
+  colour: string,
+  rim: string,
+  width: number,
+) {
+  const head = Math.min(4 + 2.5 * width, length * 0.6),
+    tx = x + ux * length,
+    ty = y + uy * length;
+  for (const [ink, grow] of [
+    [rim, 1.5],
+    [colour, 0],
+  ] as const) {
+    ctx.strokeStyle = ctx.fillStyle = ink;
+    ctx.lineWidth = width + 2 * grow;
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.lineTo(tx - ux * head * 0.7, ty - uy * head * 0.7);
+    ctx.stroke();
+    ctx.beginPath();
+    const wide = head / 2 + grow;
+    ctx.moveTo(tx + ux * 2 * grow, ty + uy * 2 * grow);
+    ctx.lineTo(tx - ux * head - uy * wide, ty - uy * head + ux * wide);
+    ctx.lineTo(tx - ux * head + uy * wide, ty - uy * head - ux * wide);
+    ctx.fill();
+  }
+  return [tx, ty];
+}
+
+export function resultants(
+  ctx: Context,
+  scene: Scene,
+  field: Painted,
+  at: At,
+  size: number,
+  ink: Ink,
+  scale: number | null | undefined,
+  { told = field, covered }: Pick<Extra, "told" | "covered">,
+) {
+  const labels: (ReturnType<typeof numberPlace> & { text: string })[] = [];
+  const places = POINTS.map((name) => at(scene[name]));
+  POINTS.forEach((_, i) => {
+    const [fx, fy] = field.forces[i],
+      magnitude = Math.hypot(fx, fy);
+    if (!(magnitude > 1e-9)) return;
+    const u = [fx / magnitude, -fy / magnitude];
+    const tip = arrow(ctx, places[i], u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
+    labels.push({
+      ...numberPlace(places[i], tip, u, size, places, labels, covered),
+      text: Math.hypot(...told.forces[i]).toPrecision(3),
+    });
+  });
+  ctx.font = "600 12px system-ui, sans-serif"; // numbers on top of all arrows
+  ctx.textBaseline = "middle";
+  for (const { left, top, align, text } of labels) {
+    ctx.textAlign = align;
+    halo(ctx, text, left, top, ink.forceText, ink.rim, 4);
+  }
+}
+
+// Draw each force decomposed along the edges: pulls blue, pushes vermillion, the remainder grey,
+// with magnitudes at the edges.
+export function edgeForces(
+  ctx: Context,
+  scene: Scene,
+  field: Painted,
+  at: At,
+  ink: Ink,
+  scale: number,
+  { told = field }: Pick<Extra, "told">,
+) {
+  const { strengths, residuals } = field,
+    place: Record<string, Place> = {
+      a: at(scene.anchor),
+      p: at(scene.positive),
+      n: at(scene.negative),
+    };
+  const along = (from: Place, to: Place) => {
+    const dx = to[0] - from[0],
+      dy = to[1] - from[1],
+      d = Math.hypot(dx, dy) || 1;
+    return [dx / d, dy / d];
+  };
+  for (const [edge, sign, colour] of [
+    ["ap", 1, ink.positive],
+    ["an", -1, ink.negative],
+    ["pn", -1, ink.negative],
+  ] as const) {
+    const strength = strengths[edge] * sign,
+      [x, y] = edge;
+    if (Math.abs(strength) * scale < 2) continue;
+    for (const [from, to] of [
+      [x, y],
+      [y, x],
+    ]) {
+      const u = along(place[from], place[to]),
+        s = Math.sign(strength);
+      arrow(
+        ctx,
+        place[from],
+        [u[0] * s, u[1] * s],
+        Math.abs(strength) * scale,
+        colour,
+        ink.rim,
+        2.5,
+      );
+    }
+  }
+  residuals.forEach(([fx, fy], i) => {
+    const magnitude = Math.hypot(fx, fy);
+    if (magnitude * scale > 2)
+      arrow(
+        ctx,
+        at(scene[POINTS[i]]),
+        [fx / magnitude, -fy / magnitude],
+        magnitude * scale,
+        ink.residual,
+        ink.rim,
+        2.5,
+      );
+  });
+  ctx.font = "600 11.5px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const [edge, word, colour, share] of [
+    ["ap", "pull", ink.positiveText, 0.5],
+    ["an", "push", ink.negativeText, 0.4],
+    ["pn", "push", ink.negativeText, 0.58],
+  ] as const) {
+    const [from, to] = [place[edge[0]], place[edge[1]]];
+    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50)
+      continue;
+    halo(
+      ctx,
+      `${word} ${told.strengths[edge].toPrecision(3)}`,
+      from[0] + (to[0] - from[0]) * share,
+      from[1] + (to[1] - from[1]) * share,
+      colour,
+      ink.rim,
+      4,
+    );
+  }
+}
+
+export function points(ctx: Context, scene: Scene, at: At, ink: Ink) {
+  for (const name of POINTS) {
+    const [x, y] = at(scene[name]);
+    ctx.fillStyle = ink[name];
+    ctx.strokeStyle = ink.rim;
+    ctx.lineWidth = 2.5;
+    ctx.beginPath();
+    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18);
+    else ctx.arc(x, y, 10, 0, 2 * Math.PI);
+    ctx.fill();
+    ctx.stroke();
+    if (name === scene.probe) {
+      ctx.strokeStyle = ink[name];
+      ctx.lineWidth = 1.5;
+      circle(ctx, [x, y], 15);
+    }
+    ctx.font = "700 12px system-ui, sans-serif";
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = ink.rim;
+    ctx.fillText(LETTER[name], x, y + 0.5);
+  }
+}
+
+export function hoverMark(
+  ctx: Context,
+  scene: Scene,
+  hover: Hover,
+  at: At,
+  size: number,
+  ink: Ink,
+) {
+  const [x, y] = at(hover.at),
+    [fx, fy] = hover.force,
+    magnitude = Math.hypot(fx, fy);
+  ctx.strokeStyle = ink[scene.probe];
+  ctx.lineWidth = 1.5;
+  circle(ctx, [x, y], 5);
+  if (magnitude > 1e-9)
+    arrow(
+      ctx,
+      [x, y],
+      [fx / magnitude, -fy / magnitude],
+      reach(magnitude, size, null) * 0.6,
+      ink.force,
+      ink.rim,
+      2.5,
+    );
+}

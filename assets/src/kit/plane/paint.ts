@@ -1,0 +1,222 @@
+// Painting of the plane; all numbers come from Python. In plane coordinates y points up; the canvas
+// is square.
+import type { Box, Extra, Painted, Rasters, Scene } from "./types.ts";
+import type { Context, Ink, Theme } from "../types.ts";
+import { drawing } from "../dom.ts";
+import { INK, halo, niceStep, rampColour, signedColour } from "../colours.ts";
+import { stripes, veiled } from "../veil.ts";
+import { toPixels } from "./view.ts";
+import {
+  arrows,
+  cutLine,
+  discs,
+  edgeForces,
+  hoverMark,
+  mining,
+  points,
+  resultants,
+  streams,
+  triangle,
+} from "./layers.ts";
+
+// Return the two rasters of an answer, n x n: the colour, and a veil over places without a force.
+// Computed once per answer.
+export function rasterise(
+  field: Pick<Painted, "n" | "shade" | "active">,
+  theme: Theme,
+  signed = false,
+) {
+  const { n, shade, active } = field;
+  const colour = signed
+    ? (i: number) => signedColour(Math.max((i - 128) / 127, -1), theme)
+    : (i: number) => rampColour(i / 255, theme);
+  const table = Array.from({ length: 256 }, (_, i) => colour(i));
+  const bitmap = (fill: (data: Uint8ClampedArray, from: number, to: number) => void) => {
+    const image = new ImageData(n, n);
+    for (let row = 0; row < n; row++)
+      for (let col = 0; col < n; col++)
+        fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
+    const canvas = new OffscreenCanvas(n, n);
+    drawing(canvas).putImageData(image, 0, 0);
+    return canvas;
+  };
+  return {
+    colour:
+      shade &&
+      bitmap((data, from, to) => {
+        const [r, g, b] = table[shade[from]];
+        data[to] = r;
+        data[to + 1] = g;
+        data[to + 2] = b;
+        data[to + 3] = 255;
+      }),
+    veil:
+      active &&
+      bitmap((data, from, to) => {
+        data[to + 3] = active[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
+      }),
+  };
+}
+
+// Draw a field: its contents and the switches of the scene select the layers.
+export function paint(
+  ctx: Context,
+  size: number,
+  scene: Scene,
+  field: Painted | undefined,
+  rasters: Rasters | undefined,
+  theme: Theme,
+  extra: Extra = {},
+) {
+  const ink = INK[theme],
+    at = toPixels(scene.view, size);
+  ctx.clearRect(0, 0, size, size);
+  if (!field) {
+    grid(ctx, size, scene.view, ink);
+  } else {
+    // The last answer may belong to a previous view: draw it at its own place.
+    const [fx, fy, fh] = field.view,
+      [left, top] = at([fx - fh, fy + fh]),
+      side = at([fx + fh, fy])[0] - left;
+    const box = { left, top, side };
+    ctx.imageSmoothingEnabled = true;
+    if (rasters?.colour) ctx.drawImage(rasters.colour, left, top, side, side);
+    if (field.patches) outside(ctx, field, box, size, ink);
+    else if (rasters?.veil && scene.region !== false) veiled(ctx, size, rasters.veil, box, ink);
+    grid(ctx, size, scene.view, ink);
+    if (field.contours) contours(ctx, field, box, ink, !extra.moving);
+    if (scene.region !== false) boundaries(ctx, field, box, ink);
+    if (field.mining) mining(ctx, scene, field.mining, at, size, ink);
+    if (field.discs) discs(ctx, scene, field.discs, at, size, ink);
+    if (field.streams) streams(ctx, field, box, ink);
+    if (field.arrows) arrows(ctx, field, box, ink);
+  }
+  if (scene.cut) cutLine(ctx, scene, at, ink);
+  triangle(ctx, scene, at, ink);
+  if (field) {
+    const scale = extra.forceScale ?? 1;
+    if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale, extra);
+    if (scene.forces !== false)
+      resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null, extra);
+  }
+  ticks(ctx, size, scene.view, ink);
+  points(ctx, scene, at, ink);
+  if (extra.hover) hoverMark(ctx, scene, extra.hover, at, size, ink);
+}
+
+// Veil and hatch everything outside the active region.
+function outside(ctx: Context, field: Painted, box: Box, size: number, ink: Ink) {
+  const path = new Path2D(),
+    corners = field.patches as Uint16Array,
+    { left, top, side } = box;
+  path.rect(0, 0, size, size);
+  let at = 0;
+  for (const count of field.rings) {
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
+    }
+    path.closePath();
+  }
+  ctx.fillStyle = stripes(ctx, ink);
+  ctx.fill(path, "evenodd");
+}
+
+// Call visit(axis, value, pixels) for each line of the grid.
+function gridLines(
+  size: number,
+  view: number[],
+  visit: (axis: number, value: number, place: number, step: number) => void,
+) {
+  const [x, y, half] = view,
+    step = niceStep(2 * half),
+    at = toPixels(view, size);
+  for (const [axis, centre] of [
+    [0, x],
+    [1, y],
+  ] as const) {
+    for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
+      const value = k * step;
+      visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
+    }
+  }
+}
+
+function grid(ctx: Context, size: number, view: number[], ink: Ink) {
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = ink.grid;
+  ctx.beginPath();
+  gridLines(size, view, (axis, _, place) => {
+    ctx.moveTo(axis ? 0 : place, axis ? place : 0);
+    ctx.lineTo(axis ? size : place, axis ? place : size);
+  });
+  ctx.stroke();
+}
+
+// Draw the numbers of the grid, on top of arrows.
+function ticks(ctx: Context, size: number, view: number[], ink: Ink) {
+  ctx.font = "11px system-ui, sans-serif";
+  gridLines(size, view, (axis, value, place, step) => {
+    if (place < 16 || place > size - 16) return;
+    const digits = Math.max(0, -Math.floor(Math.log10(step)));
+    ctx.textAlign = axis ? "left" : "center";
+    ctx.textBaseline = axis ? "middle" : "alphabetic";
+    halo(ctx, value.toFixed(digits), axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
+  });
+}
+
+// Draw polylines of `counts` corners each, starting at corner `first`; return the index of the next
+// corner. Midpoints are passed to visit(x, y).
+function polylines(
+  ctx: Context,
+  corners: Uint16Array,
+  counts: number[],
+  first: number,
+  { left, top, side }: Box,
+  visit?: (x: number, y: number) => void,
+) {
+  let at = first;
+  ctx.beginPath();
+  for (const count of counts) {
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
+      if (i) ctx.lineTo(x, y);
+      else ctx.moveTo(x, y);
+      if (visit && i === count >> 1 && count > 12) visit(x, y);
+    }
+  }
+  ctx.stroke();
+  return at;
+}
+
+function boundaries(ctx: Context, field: Painted, box: Box, ink: Ink) {
+  ctx.strokeStyle = ink.outer;
+  ctx.lineWidth = 1.75;
+  const at = polylines(ctx, field.corners, field.outer, 0, box);
+  ctx.setLineDash([6, 4]);
+  polylines(ctx, field.corners, field.inner, at, box);
+  ctx.setLineDash([]);
+}
+
+function contours(ctx: Context, field: Painted, box: Box, ink: Ink, named: boolean) {
+  const labels: { x: number; y: number; text: string }[] = [];
+  let at = 0;
+  ctx.lineWidth = 1;
+  for (const [level, counts] of field.contours ?? []) {
+    ctx.strokeStyle = level < 0 ? ink.positive : ink.contour;
+    ctx.globalAlpha = 0.75;
+    at = polylines(ctx, field.contours_at, counts, at, box, (x, y) => {
+      if (labels.every((l) => Math.hypot(l.x - x, l.y - y) > 60))
+        labels.push({ x, y, text: String(Number(level.toPrecision(2))) });
+    });
+  }
+  ctx.globalAlpha = 1;
+  if (!named) return; // labels that jump during a gesture would distract
+  ctx.font = "10.5px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const { x, y, text } of labels) halo(ctx, text, x, y, ink.text, ink.rim);
+}

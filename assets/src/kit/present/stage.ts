@@ -1,0 +1,275 @@
+// Figure of a page over the whole window: larger type, the parts that the speaker chose, a caption,
+// and notes in a separate window. The page is unchanged: nothing is moved or duplicated, everything
+// else is only hidden.
+import { asset } from "../address.ts";
+import type { Presentable, Presentation } from "../types.ts";
+import { el, setText, styled } from "../dom.ts";
+import { partsOf, selectorsOf } from "./parts.ts";
+import { Notes } from "./notes.ts";
+
+const LOOK = 300; // ms between two updates of caption and notes
+const SMALLEST = 0.62; // smallest scale of the type of a one-line caption
+
+export class Stage {
+  app: Presentable;
+  about: Presentation;
+  left: () => void;
+  whole: HTMLElement;
+  root: ShadowRoot;
+  sheet: CSSStyleSheet;
+  names: string[];
+  notes: Notes;
+  caption: HTMLParagraphElement;
+  list: HTMLDivElement;
+  chooser: HTMLDetailsElement;
+  notesButton: HTMLButtonElement;
+  bar: HTMLDivElement;
+  cell: HTMLDivElement;
+  observer: ResizeObserver;
+  focused: HTMLElement | null | undefined;
+  looking: number | undefined;
+  asleep: HTMLElement[] = []; // elements below the figure, inert meanwhile
+  over = false;
+
+  constructor(app: Presentable, about: Presentation, left: () => void) {
+    this.app = app;
+    this.about = about;
+    this.left = left;
+    this.whole = app.whole;
+    this.root = this.whole.getRootNode() as ShadowRoot;
+    this.sheet = new CSSStyleSheet();
+    const asked = new URLSearchParams(location.search).get("controls");
+    this.names = asked === null ? about.controls : asked.slice(0, 500).split(",").filter(Boolean);
+    this.notes = new Notes(() => this.notesContent());
+    this.caption = el("p", { class: "present-caption" });
+    this.list = el("div", { class: "present-list" });
+    this.chooser = el(
+      "details",
+      { class: "present-chooser" },
+      el("summary", { title: "what is shown next to the figure" }, "Controls"),
+      this.list,
+    );
+    this.chooser.addEventListener("toggle", () => this.choices());
+    const button = (text: string, title: string, act: () => void) =>
+      el("button", { title, onclick: act }, text);
+    this.notesButton = button("Notes", "Speaker notes in a second window (S)", () =>
+      this.openNotes(),
+    );
+    this.bar = el(
+      "div",
+      { class: "present-bar", role: "group", "aria-label": "lecture" },
+      this.caption,
+      el(
+        "div",
+        { class: "present-tools" },
+        this.chooser,
+        this.notesButton,
+        button("Full screen", "Full screen (F)", () => this.toggleFullscreen()),
+        button("Leave", "Back to the page (Esc)", () => this.leave()),
+      ),
+    );
+    this.cell = el("div", { class: "present-cell", "aria-hidden": "true" });
+    this.observer = new ResizeObserver(() => this.room());
+  }
+
+  async enter() {
+    const { whole, root } = this;
+    const sheet = asset("kit/present/stage.css");
+    if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
+    if (this.over) return;
+    root.adoptedStyleSheets = [...root.adoptedStyleSheets, this.sheet];
+    this.focused = root.activeElement as HTMLElement | null;
+    whole.append(this.cell, this.bar);
+    whole.classList.add("presenting");
+    whole.dataset.picture = this.about.picture;
+    whole.popover = "manual";
+    whole.showPopover();
+    this.observer.observe(this.cell);
+    this.choose(this.names);
+    this.makeRestInert();
+    const picture: HTMLElement | null = whole.querySelector(
+      ".frame[tabindex], .frame [tabindex='0']",
+    );
+    picture?.focus({ preventScroll: true });
+    this.look();
+    this.looking = setInterval(() => this.look(), LOOK);
+  }
+
+  leave() {
+    this.write(null);
+    this.down();
+  }
+
+  down() {
+    const { whole, root } = this;
+    this.over = true;
+    this.left();
+    if (!whole.classList.contains("presenting")) return;
+    clearInterval(this.looking);
+    this.observer.disconnect();
+    this.notes.close();
+    if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
+    for (const element of this.asleep) element.inert = false;
+    whole.hidePopover();
+    whole.removeAttribute("popover");
+    whole.classList.remove("presenting");
+    delete whole.dataset.picture;
+    this.bar.remove();
+    this.cell.remove();
+    root.adoptedStyleSheets = root.adoptedStyleSheets.filter((sheet) => sheet !== this.sheet);
+    this.app.resize?.();
+    this.focused?.focus({ preventScroll: true });
+  }
+
+  // Make everything below the figure inert, for Tab and for screen readers.
+  makeRestInert() {
+    let node: Node | null = this.whole;
+    while (node && node !== document.body) {
+      const parent = (
+        node.parentNode instanceof ShadowRoot ? node.parentNode.host : node.parentNode
+      ) as Node | null;
+      for (const other of node.parentNode?.children ?? [])
+        if (other !== node && other instanceof HTMLElement && !other.inert) {
+          other.inert = true;
+          this.asleep.push(other);
+        }
+      node = parent;
+    }
+  }
+
+  key(event: KeyboardEvent) {
+    if (event.key === "Escape") {
+      if (this.root.querySelector("dialog[open]")) return;
+      if (this.chooser.open) {
+        this.chooser.open = false;
+        this.chooser.querySelector("summary")?.focus();
+      } else this.leave();
+    } else if (event.key === "s") this.openNotes();
+    else if (event.key === "f") this.toggleFullscreen();
+    else return;
+    event.preventDefault();
+  }
+
+  toggleFullscreen() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else document.documentElement.requestFullscreen().catch(() => {});
+  }
+
+  openNotes() {
+    if (!this.notes.open(this.about.title))
+      setText(this.caption, "The browser blocked the notes window. Allow pop-ups for this page.");
+  }
+
+  // ---- parts next to the figure
+  choose(names: string[]) {
+    this.names = names;
+    const kept = `:is(${[".frame", ".present-bar", ".present-cell", ...this.pictures(), ...selectorsOf(names)].join(", ")})`,
+      side = ":is(.panel, .ranks, .middle)";
+    this.sheet.replaceSync(`
+      .presenting :not(${kept}, ${kept} *, :has(${kept}), style, link) { display: none !important; }
+      .presenting :has(${kept}):not(${kept}, ${kept} *, ${side}, ${side} *) { display: contents !important; }
+    `);
+    this.write(names);
+  }
+
+  // Return the selectors that belong to the figure in addition to its frames.
+  pictures() {
+    return this.about.picture === "views" ? [".views"] : [];
+  }
+
+  choices() {
+    if (!this.chooser.open) return;
+    this.list.replaceChildren(
+      ...partsOf(this.whole).map(({ name, title }) => {
+        const box = el("input", { type: "checkbox", checked: this.names.includes(name) });
+        box.addEventListener("change", () =>
+          this.choose(
+            box.checked ? [...this.names, name] : this.names.filter((each) => each !== name),
+          ),
+        );
+        return el("label", {}, box, title);
+      }),
+    );
+  }
+
+  // Write the chosen parts into the address; null removes the presentation parameters.
+  write(names: string[] | null) {
+    const address = new URLSearchParams(location.search);
+    address.delete("present");
+    address.delete("controls");
+    if (names) {
+      address.set("present", "1");
+      if (names.join() !== this.about.controls.join()) address.set("controls", names.join());
+    }
+    const text = address.toString().replaceAll("%2C", ",");
+    history.replaceState(history.state, "", location.pathname + (text && `?${text}`));
+  }
+
+  // Measure the largest square that fits.
+  room() {
+    const { clientWidth: width, clientHeight: height } = this.cell;
+    this.whole.style.setProperty("--cell-width", `${width}px`);
+    this.whole.style.setProperty("--cell-height", `${height}px`);
+    this.line();
+    this.app.resize?.();
+  }
+
+  // ---- caption and notes
+  look() {
+    const text = this.captionText();
+    if (this.caption.textContent !== text) {
+      setText(this.caption, text);
+      this.line();
+    }
+    this.notes.show(this.notesContent());
+  }
+
+  // Shrink the type of a long caption so that it fits on one line.
+  line() {
+    const { caption } = this;
+    caption.style.fontSize = "";
+    const share = caption.clientWidth / Math.max(caption.scrollWidth, 1);
+    if (share < 1) caption.style.fontSize = `${Math.max(share, SMALLEST) * 100}%`;
+  }
+
+  get loss() {
+    const chosen = [...this.whole.querySelectorAll('select[aria-label^="loss"]')];
+    return chosen
+      .map((box) => (box as HTMLSelectElement).selectedOptions[0]?.text ?? "")
+      .join(" and ");
+  }
+
+  get sentence() {
+    const said = this.whole.querySelector(".lessons p.caption, p.caption[aria-live]");
+    return said?.textContent?.trim() ?? "";
+  }
+
+  captionText() {
+    return this.sentence || this.about.caption.replace("{loss}", this.loss);
+  }
+
+  // Return what the speaker's window shows: the notes and the state of the figure.
+  notesContent() {
+    const { whole, about } = this,
+      text = (node: Element | null) => node?.textContent?.trim() ?? "";
+    const shown: [string, string][] = [];
+    if (this.loss) shown.push(["loss", this.loss]);
+    const pressed = whole.querySelector(
+      '[data-preset][aria-pressed="true"], .lessons [aria-pressed="true"]',
+    );
+    if (pressed) shown.push(["preset", text(pressed)]);
+    for (const row of whole.querySelectorAll(".control")) {
+      const box = row.querySelector("input[type=number], select");
+      if (box instanceof HTMLInputElement || box instanceof HTMLSelectElement)
+        shown.push([
+          box.getAttribute("aria-label")?.replace(/ value$/, "") ?? "",
+          box.value || "∞",
+        ]);
+    }
+    for (const clock of whole.querySelectorAll(".transport output, .player output"))
+      if (text(clock)) shown.push(["time", text(clock)]);
+    for (const value of whole.querySelectorAll(".readout [data-readout]"))
+      shown.push([value.getAttribute("data-readout") ?? "", text(value)]);
+    return { title: about.title, caption: this.captionText(), notes: about.notes, shown };
+  }
+}

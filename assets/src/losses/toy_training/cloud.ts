@@ -1,0 +1,214 @@
+// Points in a plane or in space that the visitor can rotate; all positions come from Python.
+import type { At, Extent, Scene } from "./types.ts";
+import type { Context, Ink, Theme } from "../../kit/types.ts";
+import { drawing } from "../../kit/dom.ts";
+import { INK, halo } from "../../kit/colours.ts";
+import { shape } from "../../kit/plot.ts";
+import { colourOf, shapeOf } from "./palette.ts";
+
+const RAD = Math.PI / 180,
+  FILL = 0.47; // half the side of a window without its margin
+
+function viewFrom([lon, lat]: number[]) {
+  const s = Math.sin(lon * RAD),
+    c = Math.cos(lon * RAD),
+    t = Math.sin(lat * RAD),
+    k = Math.cos(lat * RAD);
+  return { right: [-s, c, 0], up: [-t * c, -t * s, k], eye: [k * c, k * s, t] };
+}
+
+// Return centre and radius of points (n, D) for the window; in space every rotation fits. The width
+// changes in steps, so that it does not jitter.
+export function windowOf(points: Float32Array, d: number, unit: boolean, before?: number) {
+  if (unit) return { centre: Array(d).fill(0), half: 1 };
+  const low = Array(d).fill(Infinity),
+    high = Array(d).fill(-Infinity),
+    n = points.length / d;
+  points.forEach((v, i) => {
+    low[i % d] = Math.min(low[i % d], v);
+    high[i % d] = Math.max(high[i % d], v);
+  });
+  const centre = low.map((v, j) => (v + high[j]) / 2);
+  let reach = 1e-6;
+  for (let i = 0; i < n; i++) {
+    const away = centre.map((c, j) => Math.abs(points[i * d + j] - c));
+    reach = Math.max(reach, d === 2 ? Math.max(...away) : Math.hypot(...away));
+  }
+  const half =
+    before && reach <= before && reach > before / 1.25
+      ? before
+      : 1.1 ** Math.ceil(Math.log(reach * 1.02) / Math.log(1.1));
+  return { centre, half };
+}
+
+// Return pixels and depth of point i.
+export function projector(
+  { points, dim, eye, zoom }: Pick<Scene, "points" | "dim" | "eye" | "zoom">,
+  { centre, half }: Extent,
+  size: number,
+) {
+  const unit = (zoom * FILL * size) / half,
+    c = size / 2;
+  if (dim === 2) {
+    const flat: At = (i: number) => [
+      c + unit * (points[2 * i] - centre[0]),
+      c - unit * (points[2 * i + 1] - centre[1]),
+      0,
+    ];
+    return flat;
+  }
+  const { right, up, eye: to } = viewFrom(eye);
+  const dot = (v: number[], x: number, y: number, z: number) => v[0] * x + v[1] * y + v[2] * z;
+  const place: NonNullable<At["place"]> = (x: number, y: number, z: number) => [
+    c + unit * dot(right, x, y, z),
+    c - unit * dot(up, x, y, z),
+    dot(to, x, y, z) / half,
+  ];
+  const at = (i: number) =>
+    place(points[3 * i] - centre[0], points[3 * i + 1] - centre[1], points[3 * i + 2] - centre[2]);
+  return Object.assign(at, { place });
+}
+
+// Return the marker of a class, drawn once, since each frame shows hundreds.
+const STAMP = 32,
+  INNER = 12,
+  stamps: Map<string, OffscreenCanvas> = new Map();
+function stamp(k: number, theme: Theme) {
+  const key = `${theme}${k}`;
+  let tile = stamps.get(key);
+  if (!tile) {
+    tile = new OffscreenCanvas(STAMP, STAMP);
+    const ctx = drawing(tile);
+    shape(ctx, shapeOf(k), STAMP / 2, STAMP / 2, INNER);
+    ctx.fillStyle = colourOf(k, theme);
+    ctx.fill();
+    ctx.lineWidth = 2.6;
+    ctx.strokeStyle = INK[theme].rim;
+    ctx.stroke();
+    stamps.set(key, tile);
+  }
+  return tile;
+}
+
+// Paint a window. scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or
+// null, ring: index or null}
+export function paintCloud(ctx: Context, size: number, scene: Scene, theme: Theme) {
+  const ink = INK[theme],
+    { dim, labels, highlighted, ring, outline } = scene,
+    n = labels.length;
+  ctx.fillStyle = ink.page;
+  ctx.fillRect(0, 0, size, size);
+  const at = projector(scene, scene.window, size),
+    half = scene.window.half;
+  if (dim === 2) {
+    if (outline) circle(ctx, size, scene.zoom, ink);
+  } else if (at.place) {
+    if (outline) globe(ctx, at.place, size, scene, ink);
+    else box(ctx, at.place, half, scene.axes, ink);
+  }
+  const placed = Array.from({ length: n }, (_, i) => at(i)),
+    order = placed.map((_, i) => i);
+  if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
+  const base = Math.max(2.6, Math.min(4.2, size / 95)),
+    shown = (i: number) => !highlighted?.size || highlighted.has(labels[i]);
+  for (const pass of highlighted?.size ? [false, true] : [true]) {
+    for (const i of order) {
+      if (shown(i) !== pass) continue;
+      const [x, y, z] = placed[i],
+        near = dim === 3 ? Math.max(-1, Math.min(1, z)) : 0;
+      const r = (base * (1 + 0.28 * near) * STAMP) / 2 / INNER;
+      ctx.globalAlpha = pass ? 0.86 + 0.14 * near : 0.1;
+      ctx.drawImage(stamp(labels[i], theme), x - r, y - r, 2 * r, 2 * r);
+    }
+  }
+  ctx.globalAlpha = 1;
+  if (ring !== null && ring < n) {
+    const [x, y] = placed[ring];
+    ctx.strokeStyle = "#E69F00";
+    ctx.lineWidth = 2.4;
+    ctx.beginPath();
+    ctx.arc(x, y, base + 5, 0, 7);
+    ctx.stroke();
+  }
+}
+
+function circle(ctx: Context, size: number, zoom: number, ink: Ink) {
+  ctx.strokeStyle = ink.faint;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.arc(size / 2, size / 2, FILL * size * zoom, 0, 7);
+  ctx.stroke();
+}
+
+function globe(
+  ctx: Context,
+  place: NonNullable<At["place"]>,
+  size: number,
+  { zoom }: { zoom: number },
+  ink: Ink,
+) {
+  circle(ctx, size, zoom, ink);
+  ctx.strokeStyle = ink.axis;
+  const ringOf = (f: (t: number) => [number, number, number]) => {
+    ctx.beginPath();
+    for (let k = 0; k <= 60; k++) {
+      const [x, y] = place(...f(k * 6 * RAD));
+      ctx[k ? "lineTo" : "moveTo"](x, y);
+    }
+    ctx.stroke();
+  };
+  for (const lat of [-45, 0, 45])
+    ringOf((t) => [
+      Math.cos(lat * RAD) * Math.cos(t),
+      Math.cos(lat * RAD) * Math.sin(t),
+      Math.sin(lat * RAD),
+    ]);
+  for (const lon of [0, 60, 120])
+    ringOf((t) => [
+      Math.cos(lon * RAD) * Math.cos(t),
+      Math.sin(lon * RAD) * Math.cos(t),
+      Math.sin(t),
+    ]);
+}
+
+// Draw a cube around the centre with the three axes named at its edges.
+function box(
+  ctx: Context,
+  place: NonNullable<At["place"]>,
+  half: number,
+  axes: string[] | undefined,
+  ink: Ink,
+) {
+  const r = half * 0.58,
+    corner: (k: number) => [number, number, number] = (k) => [
+      (k & 1 ? 1 : -1) * r,
+      (k & 2 ? 1 : -1) * r,
+      (k & 4 ? 1 : -1) * r,
+    ];
+  ctx.strokeStyle = ink.axis;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (let k = 0; k < 8; k++)
+    for (const bit of [1, 2, 4])
+      if (!(k & bit)) {
+        const [x0, y0] = place(...corner(k)),
+          [x1, y1] = place(...corner(k | bit));
+        ctx.moveTo(x0, y0);
+        ctx.lineTo(x1, y1);
+      }
+  ctx.stroke();
+  if (!axes) return;
+  ctx.font = "12px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  (
+    [
+      [1.14 * r, -r, -r],
+      [-r, 1.14 * r, -r],
+      [-r, -r, 1.14 * r],
+    ] as [number, number, number][]
+  ).forEach((v, i) => {
+    const [x, y] = place(...v);
+    halo(ctx, axes[i], x, y, ink.text, ink.rim);
+  });
+}

@@ -1,0 +1,422 @@
+// Painting of the plane, the close-up, the image and its histogram; all numbers come from Python.
+import type { At, Box, Look, One, Plane } from "./types.ts";
+import type { Context, Ink, Theme } from "../../kit/types.ts";
+import { drawing } from "../../kit/dom.ts";
+import { halo, INK, niceStep } from "../../kit/colours.ts";
+
+// Colour, marker shape and dash pattern of each shown class.
+export const CLASS = {
+  light: ["#0072B2", "#D55E00", "#009E73"],
+  dark: ["#3D9BD6", "#F07A2B", "#22C495"],
+};
+export const PICKED = { light: "#B87A00", dark: "#E69F00" };
+const SHAPES = ["circle", "square", "triangle"],
+  DASHES = [[], [9, 4], [3, 3]];
+
+export function mark(ctx: Context, kind: string, x: number, y: number, r: number) {
+  ctx.beginPath();
+  if (kind === "square") ctx.rect(x - 0.85 * r, y - 0.85 * r, 1.7 * r, 1.7 * r);
+  else if (kind === "triangle") {
+    ctx.moveTo(x, y - 1.1 * r);
+    ctx.lineTo(x + r, y + 0.75 * r);
+    ctx.lineTo(x - r, y + 0.75 * r);
+    ctx.closePath();
+  } else if (kind === "diamond") {
+    ctx.moveTo(x, y - 1.25 * r);
+    ctx.lineTo(x + 1.25 * r, y);
+    ctx.lineTo(x, y + 1.25 * r);
+    ctx.lineTo(x - 1.25 * r, y);
+    ctx.closePath();
+  } else ctx.arc(x, y, r, 0, 7);
+}
+export const shapeOf = (slot: number) => SHAPES[slot];
+
+// Map Python's box, y up, to a square of `size` pixels.
+export const scaleOf = ([left, bottom, side]: Box, size: number) => ({
+  k: size / side,
+  at: ((x: number, y: number) => [
+    ((x - left) / side) * size,
+    size - ((y - bottom) / side) * size,
+  ]) as At,
+  from: ((px: number, py: number) => [
+    left + (px / size) * side,
+    bottom + ((size - py) / size) * side,
+  ]) as At,
+});
+
+// Return the images of the patches with sharp pixels, created once.
+export function patchesOf(answer: Plane) {
+  const [m, s] = answer.shapes.patches;
+  return Array.from({ length: m }, (_, i) =>
+    bitmap(answer.patches.subarray(3 * s * s * i, 3 * s * s * (i + 1)), s, s),
+  );
+}
+
+export function bitmap(rgb: Uint8Array, width: number, height: number) {
+  const canvas = Object.assign(document.createElement("canvas"), { width, height }),
+    image = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++)
+    image.data.set([rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2], 255], 4 * i);
+  drawing(canvas).putImageData(image, 0, 0);
+  return canvas;
+}
+
+function polygons(values: Float32Array, lengths: number[]) {
+  let at = 0;
+  return lengths.map((n) =>
+    Array.from({ length: n }, () => [values[2 * at], values[2 * at++ + 1]]),
+  );
+}
+
+function trace(ctx: Context, corners: number[][], at: At) {
+  ctx.beginPath();
+  corners.forEach(([x, y], i) => ctx[i ? "lineTo" : "moveTo"](...at(x, y)));
+  if (corners.length > 2) ctx.closePath();
+}
+
+// Paint the plane. view = {shown, hover (prototype or -1), pointed (row or -1), show: {features,
+// patches, hulls, averages}}
+export function paintPlane(
+  ctx: Context,
+  size: number,
+  plane: Plane,
+  image: One,
+  patches: HTMLCanvasElement[],
+  view: Look,
+  theme: Theme,
+) {
+  const ink = INK[theme],
+    colours = CLASS[theme],
+    picked = PICKED[theme],
+    { at } = scaleOf(plane.box, size),
+    { show } = view;
+  ctx.fillStyle = ink.page;
+  ctx.fillRect(0, 0, size, size);
+  const cells = polygons(plane.cell, plane.cells),
+    top = Math.max(...image.histogram);
+  cells.forEach((cell, i) => {
+    if (cell.length < 3) return;
+    trace(ctx, cell, at);
+    ctx.globalAlpha = 0.5 * (image.histogram[i] / top);
+    ctx.fillStyle = picked;
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = ink.axis;
+    ctx.lineWidth = 1;
+    ctx.stroke();
+  });
+  const side = Math.max(14, Math.min(34, (0.42 * size) / Math.sqrt(plane.cells.length)));
+  if (show.features) {
+    const [left, bottom, span] = plane.box;
+    let i = 0;
+    plane.features.forEach((count, slot) => {
+      ctx.fillStyle = colours[slot];
+      ctx.globalAlpha = count > 1500 ? 0.28 : 0.45;
+      for (let k = 0; k < count; k++, i++) {
+        const [x, y] = at(
+          left + (plane.cloud[2 * i] / 65535) * span,
+          bottom + (plane.cloud[2 * i + 1] / 65535) * span,
+        );
+        ctx.fillRect(x - 1, y - 1, 2, 2);
+      }
+    });
+    ctx.globalAlpha = 1;
+  }
+  if (show.patches)
+    patches.forEach((patch, i) => {
+      const [x, y] = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]),
+        s = i === view.hover ? 1.5 * side : side;
+      const px = Math.min(Math.max(x - s / 2, 1), size - s - 1),
+        py = Math.min(Math.max(y - s / 2, 1), size - s - 1);
+      ctx.imageSmoothingEnabled = patch.width > 8;
+      ctx.drawImage(patch, px, py, s, s);
+      ctx.strokeStyle = image.histogram[i] > 0 ? picked : ink.faint;
+      ctx.lineWidth = image.histogram[i] > 0 ? 2 : 1;
+      ctx.strokeRect(px, py, s, s);
+    });
+  else
+    for (let i = 0; i < plane.cells.length; i++) {
+      mark(ctx, "diamond", ...at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]), 3.5);
+      ctx.fillStyle = ink.text;
+      ctx.fill();
+    }
+  if (show.hulls)
+    polygons(plane.hull, plane.hulls).forEach((corners, slot) => {
+      if (!corners.length) return;
+      trace(ctx, corners, at);
+      for (const [width, colour, dash] of [
+        [5, ink.page, []],
+        [2.4, colours[slot], DASHES[slot]],
+      ] as const) {
+        ctx.lineWidth = width;
+        ctx.strokeStyle = colour;
+        ctx.setLineDash(dash);
+        ctx.stroke();
+      }
+      ctx.setLineDash([]);
+    });
+  if (show.averages) points(ctx, plane, view, at, colours, ink, 3.6);
+  for (let j = 0; j < image.own.length / 2; j++) {
+    const i = image.assigned[j],
+      from = at(image.own[2 * j], image.own[2 * j + 1]),
+      to = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]);
+    if (!image.weight[j]) continue;
+    ctx.strokeStyle = picked;
+    ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.8 : 0.15;
+    ctx.lineWidth = 1.2;
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+    mark(ctx, "circle", ...from, 2.6);
+    ctx.fillStyle = picked;
+    ctx.fill();
+  }
+  ctx.globalAlpha = 1;
+  arrow(ctx, at(...image.image.pooled), at(...image.image.combination), ink, 6);
+  scaleBar(ctx, size, plane.box[2], ink);
+}
+
+// Draw the average of each image of the shown classes.
+function points(
+  ctx: Context,
+  plane: Plane,
+  view: Look,
+  at: At,
+  colours: string[],
+  ink: Ink,
+  r: number,
+) {
+  ctx.lineWidth = 1;
+  for (let i = 0; i < plane.place.length; i++) {
+    const slot = view.shown.indexOf(plane.place[i]);
+    if (slot < 0) continue;
+    mark(
+      ctx,
+      SHAPES[slot],
+      ...at(plane.pooled[2 * i], plane.pooled[2 * i + 1]),
+      i === view.pointed ? 2 * r : r,
+    );
+    ctx.fillStyle = colours[slot];
+    ctx.fill();
+    ctx.strokeStyle = i === view.pointed ? ink.text : ink.page;
+    ctx.stroke();
+  }
+}
+
+// Draw a line from the average (ring) to the combination of prototypes (diamond).
+function arrow(ctx: Context, [x, y]: number[], [u, v]: number[], ink: Ink, r: number) {
+  for (const [wide, colour] of [
+    [6, ink.page],
+    [2.4, ink.text],
+  ] as const) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = wide;
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.lineTo(u, v);
+    ctx.stroke();
+  }
+  for (const [kind, px, py, fill] of [
+    ["circle", x, y, ink.page],
+    ["diamond", u, v, ink.text],
+  ] as const) {
+    mark(ctx, kind, px, py, r);
+    ctx.fillStyle = fill;
+    ctx.fill();
+    ctx.lineWidth = 2;
+    ctx.strokeStyle = kind === "circle" ? ink.text : ink.page;
+    ctx.stroke();
+  }
+}
+
+function scaleBar(ctx: Context, size: number, side: number, ink: Ink) {
+  const step = niceStep(side, 6),
+    long = (step / side) * size;
+  ctx.strokeStyle = ink.text;
+  ctx.lineWidth = 1.5;
+  ctx.beginPath();
+  ctx.moveTo(12, size - 14.5);
+  ctx.lineTo(12, size - 9.5);
+  ctx.lineTo(12 + long, size - 9.5);
+  ctx.lineTo(12 + long, size - 14.5);
+  ctx.stroke();
+  ctx.font = "11.5px system-ui, sans-serif";
+  ctx.textAlign = "left";
+  halo(ctx, String(Number(step.toFixed(3))), 12, size - 19, ink.text, ink.page);
+}
+
+// Draw the bound: circles about the average with the mean distance and with delta as radii; the
+// combination lies in both.
+export function paintClose(
+  ctx: Context,
+  size: number,
+  plane: Plane,
+  image: One,
+  view: Look,
+  theme: Theme,
+) {
+  const ink = INK[theme],
+    { pooled, combination, mean_distance, radius, error } = image.image,
+    half = 1.16 * Math.max(radius, mean_distance, error, 1e-9);
+  const { at, k } = scaleOf([pooled[0] - half, pooled[1] - half, 2 * half], size),
+    centre = at(...pooled);
+  ctx.fillStyle = ink.page;
+  ctx.fillRect(0, 0, size, size);
+  points(ctx, plane, view, at, CLASS[theme], ink, 3);
+  ctx.font = "12px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  for (const [r, dash, text] of [
+    [mean_distance, [6, 4], "mean distance"],
+    [radius, [], "δ"],
+  ] as const) {
+    ctx.strokeStyle = ink.text;
+    ctx.lineWidth = 1.4;
+    ctx.setLineDash(dash);
+    ctx.beginPath();
+    ctx.arc(...centre, r * k, 0, 7);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (r * k > 22)
+      halo(
+        ctx,
+        text,
+        centre[0],
+        centre[1] - r * k - 4 < 12 ? 13 : centre[1] - r * k - 4,
+        ink.text,
+        ink.page,
+        4,
+      );
+  }
+  arrow(ctx, centre, at(...combination), ink, 6);
+}
+
+// Draw the image enlarged, with the prototype assigned to each position; positions of the hovered
+// prototype are highlighted.
+export function paintImage(
+  ctx: Context,
+  size: number,
+  image: One,
+  pixels: HTMLCanvasElement,
+  plane: Plane,
+  hover: number,
+  theme: Theme,
+) {
+  const ink = INK[theme],
+    [rows, columns] = plane.grid,
+    side = pixels.width,
+    unit = size / side,
+    window = plane.window;
+  ctx.imageSmoothingEnabled = side > 16;
+  ctx.drawImage(pixels, 0, 0, size, size);
+  if (hover < 0) return;
+  const stride = rows === side - window + 1 ? 1 : side / rows;
+  image.assigned.forEach((i, j) => {
+    if (i !== hover) return;
+    const row = Math.floor(j / columns),
+      column = j % columns,
+      w = stride === 1 ? window : stride;
+    ctx.strokeStyle = ink.page;
+    ctx.lineWidth = 4;
+    ctx.strokeRect(column * stride * unit + 1, row * stride * unit + 1, w * unit - 2, w * unit - 2);
+    ctx.strokeStyle = PICKED[theme];
+    ctx.lineWidth = 2;
+    ctx.strokeRect(column * stride * unit + 1, row * stride * unit + 1, w * unit - 2, w * unit - 2);
+  });
+}
+
+// Draw the histogram of the image over all prototypes, one step line per shown class, and tau.
+// Return a function from pixels to prototypes.
+export function paintBars(
+  ctx: Context,
+  width: number,
+  height: number,
+  plane: Plane,
+  image: One,
+  view: Look,
+  theme: Theme,
+) {
+  const ink = INK[theme],
+    m = image.histogram.length,
+    left = 34,
+    right = width - 2,
+    down = height - 16,
+    up = 8;
+  const highest = Math.max(...image.histogram, ...plane.share),
+    unit = niceStep(highest, 3),
+    top = Math.ceil(highest / unit - 1e-9) * unit;
+  const X = (i: number) => left + ((right - left) * i) / m,
+    Y = (v: number) => down - ((down - up) * v) / top;
+  ctx.clearRect(0, 0, width, height);
+  ctx.font = "11px system-ui, sans-serif";
+  ctx.strokeStyle = ink.grid;
+  ctx.fillStyle = ink.text;
+  ctx.lineWidth = 1;
+  ctx.textAlign = "right";
+  for (let v = 0; v <= top + 1e-9; v += unit) {
+    ctx.beginPath();
+    ctx.moveTo(left, Math.round(Y(v)) + 0.5);
+    ctx.lineTo(right, Math.round(Y(v)) + 0.5);
+    ctx.stroke();
+    ctx.fillText(String(Number(v.toFixed(3))), left - 4, Y(v) + 4);
+  }
+  for (let i = 0; i < m; i++) {
+    ctx.fillStyle = PICKED[theme];
+    ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.85 : 0.35;
+    ctx.fillRect(
+      X(i) + 0.5,
+      Y(image.histogram[i]),
+      Math.max(1, X(1) - X(0) - 1),
+      down - Y(image.histogram[i]),
+    );
+  }
+  ctx.globalAlpha = 1;
+  view.shown.forEach((_, slot) => {
+    ctx.strokeStyle = CLASS[theme][slot];
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash(DASHES[slot].map((d) => d * 0.6));
+    ctx.beginPath();
+    for (let i = 0; i < m; i++) {
+      const y = Y(plane.share[slot * m + i]);
+      ctx[i ? "lineTo" : "moveTo"](X(i), y);
+      ctx.lineTo(X(i + 1), y);
+    }
+    ctx.stroke();
+  });
+  ctx.setLineDash([2, 2]);
+  ctx.strokeStyle = ink.text;
+  ctx.beginPath();
+  ctx.moveTo(left, Y(plane.tau));
+  ctx.lineTo(right, Y(plane.tau));
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.fillStyle = ink.text;
+  ctx.textAlign = "left";
+  ctx.fillText("prototype 1", left, height - 3);
+  ctx.textAlign = "right";
+  ctx.fillText(String(m), right, height - 3);
+  return (px: number) => {
+    const i = Math.floor(((px - left) / (right - left)) * m);
+    return i >= 0 && i < m ? i : -1;
+  };
+}
+
+export function swatch(slot: number, theme: Theme) {
+  const canvas = Object.assign(document.createElement("canvas"), {
+      width: 52,
+      height: 24,
+      className: "swatch-line",
+    }),
+    ctx = drawing(canvas);
+  ctx.scale(2, 2);
+  ctx.strokeStyle = ctx.fillStyle = CLASS[theme][slot];
+  ctx.lineWidth = 2;
+  ctx.setLineDash(DASHES[slot]);
+  ctx.beginPath();
+  ctx.moveTo(0, 6);
+  ctx.lineTo(26, 6);
+  ctx.stroke();
+  mark(ctx, SHAPES[slot], 13, 6, 4.4);
+  ctx.fill();
+  return canvas;
+}

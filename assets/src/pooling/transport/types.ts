@@ -1,0 +1,111 @@
+// Transport page: messages between the page and pages/pooling/transport.
+import type { Data, Place, Shapes } from "../../kit/types.ts";
+
+export interface State {
+  pixels: number[]; // one code for each of the 10 x 10 cells
+  prototypes: number[]; // codes of the prototypes
+  mu: number;
+  epsilon: number;
+  sweeps: number;
+}
+export interface Options {
+  maps: Record<string, { title: string; pixels: number[] }>;
+  presets: { title: string; caption: string; state: State }[];
+  limits: {
+    mu: [low: number, high: number];
+    epsilon: [low: number, high: number];
+    sweeps: [low: number, high: number];
+    prototypes: number;
+  };
+  table: number[]; // values of epsilon
+  kept: string[]; // query parameters that are not part of the state
+}
+export interface TransportData extends Data {
+  state: State;
+  query: string;
+  hide: string[];
+  options: Options;
+}
+export interface TransportRequest {
+  id: number;
+  state: State;
+  rest?: boolean; // request the link and slower results
+}
+export interface TransportAnswer {
+  id: number;
+  state: State;
+  informative: number;
+  shares: number[]; // of the linear program, the smoothed program, the average
+  most: number;
+  pooled: Place[];
+  mixtures: number[][];
+  bias: number | null; // null: infinite
+  k: number;
+  r: number;
+  needed: number | null;
+  most_sweeps: number;
+  newton_steps: number;
+  error: number;
+  swept_sum: number;
+  threshold: number;
+  table: [epsilon: number, share: number][];
+  cells: number[];
+  notes: string[];
+  verdict: string;
+  next: string; // query for the next step
+  query?: string;
+  weights: Float32Array; // (3, 100)
+  plan: Float32Array; // (prototypes, 100)
+  left: Float32Array;
+  marginals: Float32Array;
+  soft_min: Float32Array;
+  gates: Float32Array;
+  distance: Float32Array;
+  over: Float32Array; // (2, .): epsilon and share, like x and y below
+  gate_curve: Float32Array;
+  mean_curve: Float32Array;
+  newton: Float32Array;
+  swept: Float32Array;
+  sweep_errors: Float32Array;
+  newton_errors: Float32Array;
+  corners: Float32Array;
+  field: Uint8Array;
+  shapes: Shapes;
+}
+
+export type To = (place: readonly number[]) => [number, number]; // maps the plane to pixels
+export interface Axis {
+  low: number;
+  high: number;
+  log?: boolean;
+  name?: string;
+}
+export interface Words {
+  dx?: number;
+  dy?: number;
+  align?: "left" | "right" | "center";
+  colour?: string;
+}
+// Pen that draws on a chart, in units of its axes.
+export interface Pen {
+  ink: import("../../kit/types.ts").Ink;
+  at(x: number, y: number): [number, number];
+  curve(
+    xs: ArrayLike<number>,
+    ys: ArrayLike<number>,
+    colour: string,
+    look?: { dash?: number[]; width?: number },
+  ): void;
+  across(y: number, colour: string, dash: number[]): void;
+  down(x: number, colour: string, dash: number[]): void;
+  dot(x: number, y: number, colour: string, radius?: number, rim?: string): void;
+  square(x: number, y: number, colour: string, r?: number): void;
+  text(words: string, x: number, y: number, look?: Words): void;
+}
+// Handle on the triangle.
+export interface Handle {
+  get(): number;
+  set(code: number): void;
+  rest(): void;
+  remove?(): void;
+}
