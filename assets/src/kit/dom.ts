@@ -39,10 +39,16 @@ const GREEK: Record<string, string> = {
   "\\theta": "θ",
   "\\kappa": "κ",
 };
+// Return a LaTeX letter as plain text, and its index if it has one.
+export function symbolParts(latex: string): [base: string, index?: string] {
+  const [base, index] = latex.split("_");
+  return [GREEK[base] ?? base, index];
+}
+
 // text: LaTeX: a letter, perhaps with an index
 export function symbol(text: string) {
-  const [base, sub] = text.split("_");
-  return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
+  const [base, index] = symbolParts(text);
+  return [base, ...(index ? [el("sub", {}, index)] : [])];
 }
 
 export function drawing<C extends HTMLCanvasElement | OffscreenCanvas>(

@@ -1,13 +1,17 @@
 // Links to export a view: files that Python makes from its link (pages/shared/server/exports.py).
 import { el } from "./dom.ts";
 
-const FORMATS: Record<string, string> = {
+export const FORMATS: Record<string, string> = {
   svg: "SVG",
   pdf: "PDF",
   npz: "arrays (npz)",
   json: "arrays (JSON)",
   py: "Python",
 };
+
+// Return the address of a file that Python makes from the link of a view.
+export const exportAddress = (base: string, page: string, format: string, query: string) =>
+  new URL(`${base}api/${page}/export.${format}?${query}`, location.href).href;
 
 // Return links to `base`api/`page`/export.*; `query` is called when a link is used, so that the
 // file shows the current view.
@@ -20,7 +24,7 @@ export function exportLinks(
   return Object.entries(formats).map(([format, text]) => {
     const link = el("a", { class: "button", download: "", "data-format": format }, text);
     const address = () => {
-      link.href = new URL(`${base}api/${page}/export.${format}?${query()}`, location.href).href;
+      link.href = exportAddress(base, page, format, query());
     };
     for (const event of ["pointerdown", "focus", "click"]) link.addEventListener(event, address);
     address();

@@ -25,7 +25,8 @@ const SPACES: Record<string, string> = {
 };
 
 let typesetter: Promise<Typesetter> | undefined;
-const katex = () =>
+// Load KaTeX once.
+export const katex = () =>
   (typesetter ??= import(asset("kit/katex.js")).then((katexModule) => katexModule.default()));
 
 // Return an element with one of our LaTeX formulas: a display box, or part of the line with
@@ -36,7 +37,8 @@ export function formula(latex: string, { inline = false }: { inline?: boolean } 
     "data-latex": latex,
   });
   katex().then(
-    (typeset) => box.replaceChildren(...trees(typeset, latex, inline).map((tree) => built(tree))),
+    (typeset) =>
+      box.replaceChildren(...syntaxTrees(typeset, latex, inline).map((tree) => built(tree))),
     () => {
       box.textContent = latex;
     }, // fallback if KaTeX cannot be loaded
@@ -48,7 +50,8 @@ export function formula(latex: string, { inline = false }: { inline?: boolean } 
 export const prose = (text: string) =>
   text.split("$").map((part, i) => (i % 2 ? formula(part, { inline: true }) : part));
 
-function trees(typeset: Typesetter, latex: string, inline: boolean) {
+// Return the syntax trees of a typeset formula.
+export function syntaxTrees(typeset: Typesetter, latex: string, inline: boolean) {
   const properties = { className: [inline ? "math-inline" : "math-display"] };
   const source = {
     type: "element",

@@ -33,7 +33,8 @@ export function withdraw(app: Presentable) {
   offered = null;
 }
 
-async function enter() {
+// Show the figure of the registered component in the whole window.
+export async function enter() {
   if (!offered || stage || coming) return;
   coming = true;
   const { app } = offered;
@@ -70,7 +71,8 @@ function typed(event: KeyboardEvent) {
   );
 }
 
-async function film(app: Filmed) {
+// Open the recorder of films.
+export async function film(app: Filmed) {
   const { record } = await import("../record/record.ts");
   record(app);
 }

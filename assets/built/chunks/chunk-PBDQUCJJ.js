@@ -1,2 +1,0 @@
-import{a as o}from"./chunk-HZKF6KBA.js";var p={svg:"SVG",pdf:"PDF",npz:"arrays (npz)",json:"arrays (JSON)",py:"Python"};function g(s,e,i,a=p){return Object.entries(a).map(([r,c])=>{let n=o("a",{class:"button",download:"","data-format":r},c),t=()=>{n.href=new URL(`${s}api/${e}/export.${r}?${i()}`,location.href).href};for(let d of["pointerdown","focus","click"])n.addEventListener(d,t);return t(),n})}export{g as a};
-//# sourceMappingURL=chunk-PBDQUCJJ.js.map

@@ -1,0 +1,78 @@
+// Parts of a panel that an address may hide (?hide=NAME,...).
+import { createContext, toChildArray } from "preact";
+import type { ComponentChildren } from "preact";
+import { useContext } from "preact/hooks";
+
+const HiddenNames = createContext<ReadonlySet<string>>(new Set());
+
+// Column of controls. Sections and controls whose names are in `hidden` are left out.
+export const Panel = ({
+  hidden,
+  children,
+}: {
+  hidden: ReadonlySet<string>;
+  children: ComponentChildren;
+}) => (
+  <div class="panel">
+    <Hiding hidden={hidden}>{children}</Hiding>
+  </div>
+);
+
+// The same for children that are not in a column of their own.
+export const Hiding = ({
+  hidden,
+  children,
+}: {
+  hidden: ReadonlySet<string>;
+  children: ComponentChildren;
+}) => <HiddenNames.Provider value={hidden}>{children}</HiddenNames.Provider>;
+
+// Return the names that the address hides.
+export const useHidden = () => useContext(HiddenNames);
+
+// Children that the address may hide.
+export const Part = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <>{useHidden().has(name) ? null : children}</>
+);
+
+// Section of a panel with its title; without a name it cannot be hidden, and empty it is left out.
+export function Section({
+  name = "",
+  title,
+  also,
+  children,
+}: {
+  name?: string;
+  title?: ComponentChildren;
+  also?: string; // class
+  children?: ComponentChildren;
+}) {
+  if (useHidden().has(name) || !toChildArray(children).length) return null;
+  return (
+    <section class={also}>
+      {title && <h4>{title}</h4>}
+      {children}
+    </section>
+  );
+}
+
+// Section that opens and closes.
+export function Disclosure({
+  name,
+  title,
+  open = false,
+  children,
+}: {
+  name: string;
+  title: string;
+  open?: boolean; // at first
+  children: ComponentChildren;
+}) {
+  if (useHidden().has(name)) return null;
+  return (
+    <details data-part={name} class="section" open={open}>
+      <summary>{title}</summary>
+      {children}
+    </details>
+  );
+}
