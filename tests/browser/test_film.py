@@ -6,6 +6,7 @@ import base64
 import re
 import struct
 import zipfile
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -75,12 +76,17 @@ def played(page, path: Path) -> dict:
 
 
 def shown_for(path: Path) -> list[int]:
-    """Return how many ms an MP4 shows each frame: its table of times (stts), 8 bytes per entry."""
+    """Return how many ms an MP4 shows each frame.
+
+    The table of times (stts) has 8 bytes per entry, in units of the media header (mdhd).
+    """
     data = path.read_bytes()
+    (per_second,) = struct.unpack_from(">I", data, data.index(b"mdhd") + 16)
     table = data.index(b"stts") + 8
     (count,) = struct.unpack_from(">I", data, table)
     pairs = struct.iter_unpack(">II", data[table + 4 : table + 4 + 8 * count])
-    return [ms for pictures, ms in pairs for _ in range(pictures)]
+    ends = accumulate(ticks for frames, ticks in pairs for _ in range(frames))
+    return [after - before for before, after in pairwise([0, *(round(1000 * end / per_second) for end in ends)])]
 
 
 def test_a_loop_of_the_field_ends_where_it_begins(page, server, tmp_path):

@@ -168,15 +168,6 @@ export interface Motion {
   pose(share: number): unknown;
   end?(): unknown;
 }
-// Frames of a recording as the encoder returned them, in order of time.
-export interface Encoded {
-  width: number;
-  height: number;
-  length: number; // ms
-  pictures: { ms: number; key: boolean; data: Uint8Array }[];
-  description?: Uint8Array; // for H.264: the decoder configuration
-  colours?: VideoColorSpaceInit;
-}
 // Data of a page that sends requests: its link, the data key of its state, and the parameters the
 // link omits.
 export interface AskingData extends Data {

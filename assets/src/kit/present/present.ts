@@ -73,8 +73,8 @@ function typed(event: KeyboardEvent) {
 
 // Open the recorder of films.
 export async function film(app: Filmed) {
-  const { record } = await import("../record/record.ts");
-  record(app);
+  const { openFilmDialog } = await import("../film/film.tsx");
+  openFilmDialog(app);
 }
 
 // Return the buttons for presentation and recording among the exports; none if the page has no
