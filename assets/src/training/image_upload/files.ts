@@ -1,8 +1,7 @@
 // Files that a visitor has chosen or dropped: which of them are images, and their paths.
 
-import type { Entry } from "./zip.ts";
-import type { Gathered, UploadData } from "./types.ts";
-import { MOST_ENTRIES } from "./zip.ts";
+import type { Entry, Gathered, UploadData } from "./types.ts";
+import { MOST_ENTRIES } from "../../kit/zip.ts";
 
 const MEGABYTE = 2 ** 20,
   LONGEST = 200; // characters of a message

@@ -3,11 +3,10 @@
 
 import { asset } from "../../kit/address.ts";
 import type { Mounted } from "../../kit/types.ts";
-import type { Entry } from "./zip.ts";
-import type { UploadData } from "./types.ts";
+import type { Entry, UploadData } from "./types.ts";
 import { el, styled } from "../../kit/dom.ts";
+import { zipArchive } from "../../kit/zip.ts";
 import { gather, shorten, walk } from "./files.ts";
-import { zip } from "./zip.ts";
 
 const COMMON = asset("kit/shared.css");
 const OWN = asset("training/image_upload/image_upload.css");
@@ -93,11 +92,14 @@ class ImageUpload {
     this.busy = this.button.disabled = true;
     try {
       const total = entries.length.toLocaleString("en"),
-        archive = await zip(entries, (done) => {
-          if (done % 50 === 0)
-            this.say(`Packing ${done.toLocaleString("en")} of ${total} images …`);
-        });
-      this.handOver(new File([archive], `${name}.zip`, { type: "application/zip" }));
+        archive = zipArchive();
+      let done = 0;
+      for await (const { path, file } of entries) {
+        await archive.add(path, file);
+        if (++done % 50 === 0)
+          this.say(`Packing ${done.toLocaleString("en")} of ${total} images …`);
+      }
+      this.handOver(new File([archive.end()], `${name}.zip`, { type: "application/zip" }));
       this.say(`${total} images packed into one file`);
     } catch (error) {
       this.say(`The images cannot be read: ${shorten(String(error))}`);

@@ -1,7 +1,10 @@
 // Packing of images: message from pages/training/new_run/bring_your_own/inputs.py.
 import type { Data } from "../../kit/types.ts";
-import type { Entry } from "./zip.ts";
 
+export interface Entry {
+  path: string;
+  file: Blob;
+}
 export interface UploadData extends Data {
   uploader: string; // key of Streamlit's uploader
   few: number; // largest number of files that are left to the uploader
