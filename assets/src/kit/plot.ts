@@ -1,23 +1,5 @@
-// Markers of classes, and curves over the steps of a history.
-import type { Context, Theme } from "./types.ts";
-import { INK, niceStep } from "./colours.ts";
-
-export interface Chart {
-  title?: string;
-  lines: Line[];
-  top?: number;
-  last: number;
-  step: number;
-  marks?: number[];
-}
-
-export interface Line {
-  name?: string;
-  colour: string;
-  dash?: number[];
-  value: (step: number) => number;
-  noisy?: (step: number) => number;
-}
+// Markers of classes, and short forms of numbers.
+import type { Context } from "./types.ts";
 
 export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "star", "plus"];
 
@@ -61,107 +43,7 @@ export function shape(ctx: Context, kind: string, x: number, y: number, r: numbe
   else bars(kind === "cross" ? Math.PI / 4 : 0);
 }
 
-// Draw a chart of curves over steps 0..last. lines = [{name, colour, dash, value(step)}], where
-// value may be the mean of noisy(step), which is drawn faint below it. The cursor is at `step`;
-// dotted lines mark changes (`marks`).
-// Returns function that returns the step at a position
-export function paintCurves(
-  ctx: CanvasRenderingContext2D,
-  width: number,
-  height: number,
-  { title, lines, top, last, step, marks = [] }: Chart,
-  theme: Theme,
-): (px: number) => number {
-  const ink = INK[theme],
-    left = 40,
-    right = width - 6,
-    up = 17,
-    down = height - 6,
-    stride = Math.max(1, Math.ceil((last + 1) / 500));
-  ctx.clearRect(0, 0, width, height);
-  ctx.font = "11.5px system-ui, sans-serif";
-  let highest = top ?? 0;
-  if (!top)
-    for (const line of lines)
-      for (let k = 0; k <= last; k += stride) {
-        const v = line.value(k),
-          w = line.noisy?.(k) ?? NaN; // NaN: not measured
-        if (v > highest) highest = v;
-        if (w > highest) highest = w;
-      }
-  highest ||= 1;
-  if (!top) {
-    const unit = niceStep(highest, 3);
-    highest = Math.ceil(highest / unit - 1e-9) * unit;
-  }
-  const X = (k: number) => left + ((right - left) * k) / Math.max(last, 10),
-    Y = (v: number) => down - ((down - up) * Math.min(v, highest)) / highest;
-  ctx.strokeStyle = ink.grid;
-  ctx.lineWidth = 1;
-  ctx.beginPath();
-  for (const v of [0, highest / 2, highest]) {
-    ctx.moveTo(left, Math.round(Y(v)) + 0.5);
-    ctx.lineTo(right, Math.round(Y(v)) + 0.5);
-  }
-  ctx.stroke();
-  ctx.fillStyle = ink.text;
-  ctx.globalAlpha = 0.75;
-  ctx.textAlign = "right";
-  ctx.fillText(brief(highest), left - 5, up + 5);
-  ctx.fillText("0", left - 5, down + 3);
-  ctx.globalAlpha = 1;
-  ctx.textAlign = "left";
-  let x = left;
-  if (title) {
-    ctx.fillText(title, x, 10);
-    x += ctx.measureText(title).width + 12;
-  }
-  for (const line of lines) {
-    ctx.strokeStyle = line.colour;
-    if (line.noisy) {
-      ctx.lineWidth = 0.8;
-      ctx.globalAlpha = 0.3;
-      ctx.beginPath();
-      for (let k = 0; k <= last; k += stride) ctx[k ? "lineTo" : "moveTo"](X(k), Y(line.noisy(k)));
-      ctx.stroke();
-      ctx.globalAlpha = 1;
-    }
-    ctx.lineWidth = 1.7;
-    ctx.setLineDash(line.dash ?? []);
-    ctx.beginPath();
-    for (let k = 0; k <= last; k += stride) ctx[k ? "lineTo" : "moveTo"](X(k), Y(line.value(k)));
-    ctx.stroke();
-    if (line.name) {
-      ctx.beginPath();
-      ctx.moveTo(x, 6.5);
-      ctx.lineTo(x + 14, 6.5);
-      ctx.stroke();
-      const text = `${line.name} ${brief(line.value(Math.min(step, last)))}`;
-      ctx.fillText(text, x + 18, 10);
-      x += 28 + ctx.measureText(text).width;
-    }
-    ctx.setLineDash([]);
-  }
-  ctx.lineWidth = 1;
-  if (marks.length) {
-    ctx.strokeStyle = ink.faint;
-    ctx.setLineDash([2, 3]);
-    ctx.beginPath();
-    for (const k of marks) {
-      ctx.moveTo(Math.round(X(k)) + 0.5, up);
-      ctx.lineTo(Math.round(X(k)) + 0.5, down);
-    }
-    ctx.stroke();
-    ctx.setLineDash([]);
-  }
-  ctx.strokeStyle = ink.text;
-  ctx.beginPath();
-  ctx.moveTo(Math.round(X(step)) + 0.5, up - 2);
-  ctx.lineTo(Math.round(X(step)) + 0.5, down);
-  ctx.stroke();
-  return (px: number) => Math.round(((px - left) / (right - left)) * Math.max(last, 10));
-}
-
+// Return a number in the shortest form that shows three digits; – if it was not measured.
 export const brief = (v: number) =>
   !Number.isFinite(v)
     ? "–"

@@ -6,7 +6,8 @@ import { INK } from "../../kit/colours.ts";
 import { defineComponent, loadStyles, newTheme } from "../../kit/component.ts";
 import { div, drawing, el, setText, writeAddress } from "../../kit/dom.ts";
 import { Player } from "../../kit/frames.ts";
-import { SHAPES, paintCurves, shape } from "../../kit/plot.ts";
+import { paintSteps } from "../../kit/chart/steps.tsx";
+import { SHAPES, shape } from "../../kit/plot.ts";
 import { finest } from "../../kit/screen.ts";
 
 export type Frame = { number: number };
@@ -174,8 +175,9 @@ class Recording {
         ? { value: recent(values, i), noisy: (k: number) => values[k][i] }
         : { value: (k: number) => values[k][i] }),
     }));
-    const step = from + share * (to - from);
-    paintCurves(ctx, width, CURVES, { title, lines, last: steps.length - 1, step }, this.theme);
+    const step = from + share * (to - from),
+      look = { title, theme: this.theme };
+    paintSteps(ctx, { width, height: CURVES }, lines, { last: steps.length - 1, step }, look);
   }
 
   // Update the legend of the curves with their current values.

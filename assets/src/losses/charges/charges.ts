@@ -2,6 +2,7 @@
 // can drag.
 import type { ChargesAnswer, ChargesData, Law, Moved, Portrait, Shown, Spec } from "./types.ts";
 import type { TimelineRequest } from "../../kit/timeline/types.ts";
+import { StepCharts } from "../../kit/chart/steps.tsx";
 import { defineComponent } from "../../kit/component.ts";
 import { div, drawing, el, readouts, save, setText, show as number } from "../../kit/dom.ts";
 import { formula } from "../../kit/formula/formula.ts";
@@ -14,7 +15,7 @@ import { Player, clone } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
 import { History } from "./history.ts";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.ts";
-import { ChargesCurves } from "./curves.ts";
+import { CURVES } from "./curves.ts";
 
 const STILL = 1e-5; // if no point moves farther than this in a step, the simulation is at rest
 
@@ -30,7 +31,8 @@ class Charges extends Player<Spec, ChargesData, ChargesAnswer, History, { law: L
   portraitText = el("p", { class: "caption" });
   inner = keyMark("dashed law", "raw = m₂");
   outer = keyMark("law", "raw = 0");
-  curves = new ChargesCurves(
+  curves = new StepCharts(
+    CURVES,
     (step) => this.scrubTo(step),
     () => this.rest(),
   );
@@ -439,7 +441,11 @@ class Charges extends Player<Spec, ChargesData, ChargesAnswer, History, { law: L
     const m = frame.measures;
     if (!this.held) this.half = halfWidth(frame.positions);
     this.paintPoints(drawing(this.canvas), this.size, this.chosen);
-    this.curves.paint(history, at, theme, CLASS[theme]);
+    this.curves.paint({ last: history.last, step: at }, theme, {
+      history,
+      step: at,
+      classes: CLASS[theme],
+    });
     if (frame.portrait && this.portraitSeen !== frame.portrait) {
       this.portraitSeen = frame.portrait;
       paintPortrait(

@@ -1,65 +1,54 @@
 // Curves of a simulation over the steps.
+import type { Line, StepChart } from "../../kit/chart/steps.tsx";
+import type { Ink } from "../../kit/types.ts";
 import type { History } from "./history.ts";
 import type { Column } from "./types.ts";
-import type { Theme } from "../../kit/types.ts";
-import { INK } from "../../kit/colours.ts";
-import { Curves } from "../../kit/timeline/curves.ts";
 
-const of = (name: Column) => (history: History) => (k: number) => history.at(k).measures[name];
-export type Reading = (history: History) => (step: number) => number;
-// name of a colour
-export type Role = "text" | "negative" | "positive";
-export type Row = [name: string, role: Role, value: Reading, dash?: number[]];
-export interface Chart {
-  name: string;
-  title?: string;
-  top?: number;
-  classes?: boolean; // one line per class, of its radius
-  lines?: Row[];
+interface Shown {
+  history: History;
+  step: number;
+  classes: string[]; // colours
 }
-const CHARTS: Chart[] = [
-  { name: "loss", title: "", lines: [["loss", "text", of("loss")]] },
+type Row = [
+  name: string,
+  column: Column,
+  colour: "text" | "negative" | "positive",
+  dash?: number[],
+];
+
+// Return the lines of a chart from its rows.
+const measures =
+  (...rows: Row[]) =>
+  ({ history }: Shown, ink: Ink): Line[] =>
+    rows.map(([name, column, colour, dash]) => ({
+      name,
+      colour: ink[colour],
+      dash,
+      value: (k) => history.at(k).measures[column],
+    }));
+
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 3], [10, 3], [3, 3, 1, 3]];
+
+export const CURVES: StepChart<Shown>[] = [
+  { name: "loss", lines: measures(["loss", "loss", "text"]) },
   {
     name: "active triplets and MAP@R",
     top: 1,
-    lines: [
-      ["active", "negative", of("active"), [5, 3]],
-      ["MAP@R", "positive", of("map_at_r")],
-    ],
+    lines: measures(["active", "active", "negative", [5, 3]], ["MAP@R", "map_at_r", "positive"]),
   },
   {
     name: "mean pull and push of active triplets",
-    lines: [
-      ["pull", "positive", of("pull")],
-      ["push", "negative", of("push"), [5, 3]],
-    ],
+    lines: measures(["pull", "pull", "positive"], ["push", "push", "negative", [5, 3]]),
   },
-  { name: "class radii", title: "class radii", classes: true },
-  { name: "covering radius", lines: [["covering radius", "text", of("covering")]] },
+  {
+    name: "class radii",
+    title: "class radii",
+    lines: ({ history, step, classes }) =>
+      Array.from(history.at(step).radii, (_, c) => ({
+        colour: classes[c],
+        dash: DASHES[c],
+        value: (k) => history.at(k).radii[c],
+      })),
+  },
+  { name: "covering radius", lines: measures(["covering radius", "covering", "text"]) },
 ];
-const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 3], [10, 3], [3, 3, 1, 3]];
-
-export class ChargesCurves extends Curves<Chart> {
-  constructor(onScrub: (step: number) => void, onRest: () => void) {
-    super(CHARTS, onScrub, onRest);
-  }
-
-  paint(history: History, step: number, theme: Theme, colours: string[]) {
-    const ink = INK[theme],
-      radius = (c: number) => (k: number) => history.at(k).radii[c];
-    this.paintAll(history.last, step, theme, (chart) =>
-      chart.classes
-        ? Array.from(history.at(step).radii, (_, c) => ({
-            colour: colours[c],
-            dash: DASHES[c],
-            value: radius(c),
-          }))
-        : (chart.lines ?? []).map(([name, colour, value, dash]) => ({
-            name,
-            colour: ink[colour],
-            dash,
-            value: value(history),
-          })),
-    );
-  }
-}

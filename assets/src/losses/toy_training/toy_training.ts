@@ -17,6 +17,7 @@ import type {
 } from "./types.ts";
 import type { Speed } from "../../kit/timeline/types.ts";
 import type { Hyper } from "../../kit/types.ts";
+import { StepCharts } from "../../kit/chart/steps.tsx";
 import { defineComponent } from "../../kit/component.ts";
 import {
   div,
@@ -38,7 +39,7 @@ import { presentButton } from "../../kit/present/present.ts";
 import { fit } from "../../kit/screen.ts";
 import { decode } from "../../kit/socket.ts";
 import { paintCloud, windowOf } from "./cloud.ts";
-import { ToysCurves } from "./curves.ts";
+import { toyCurves } from "./curves.ts";
 import { History } from "./history.ts";
 import { Eye } from "./pointer.ts";
 import { colourOf, shapeOf } from "./palette.ts";
@@ -66,7 +67,7 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
   scores = el("div", {});
   work: HTMLDivElement;
   shown: Shown[];
-  curves: ToysCurves;
+  curves: StepCharts<History>;
   runList: HTMLDivElement;
 
   painted = 0;
@@ -176,14 +177,13 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
     Object.assign(this.grid.dataset, { count: this.shown.length, images: this.images });
     this.shown[0].whole.append(this.chips);
     this.grid.replaceChildren(...this.shown.map((v) => v.whole));
-    this.curves = new ToysCurves(
-      this.state.sides.length,
-      this.options.recent,
+    this.curves = new StepCharts(
+      toyCurves(this.state.sides.length, this.options.recent),
       (step) => this.scrubTo(step),
       () => this.rest(),
     );
     this.plots.replaceChildren(this.curves.whole);
-    this.shown.slice(1).forEach((view, i) => view.whole.append(this.curves.losses[i]));
+    this.shown.slice(1).forEach((view, i) => view.whole.append(this.curves.canvases[i]));
   }
 
   get images() {
@@ -738,10 +738,9 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
       ["MAP@R", number(data.baseline.map_at_r)],
     ]);
     this.curves.paint(
-      history,
-      this.at,
-      toy.changes.map((c) => c.at),
+      { last: history.last, step: this.at, marks: toy.changes.map((c) => c.at) },
       theme,
+      history,
       !this.playing,
     );
     this.progress();

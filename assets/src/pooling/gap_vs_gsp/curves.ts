@@ -1,11 +1,7 @@
-// Curves of both training runs over the steps. Dotted lines mark changes of settings and the
-// initialisation of the prototypes.
+// Curves of both training runs over the steps.
+import type { StepChart } from "../../kit/chart/steps.tsx";
 import type { History } from "./history.ts";
 import type { Measure } from "./types.ts";
-import type { Theme } from "../../kit/types.ts";
-import { el } from "../../kit/dom.ts";
-import { INK } from "../../kit/colours.ts";
-import { Curves } from "../../kit/timeline/curves.ts";
 import { SIDES } from "./history.ts";
 
 export const MEASURES: [name: Measure, title: string, help: string][] = [
@@ -31,33 +27,18 @@ export const MEASURES: [name: Measure, title: string, help: string][] = [
   ],
   ["loss", "loss", "Contrastive loss of the batch"],
 ];
-const TOP: Partial<Record<Measure, number>> = { map_at_r: 1 };
 
-const CHARTS = MEASURES.map(([name, label]) => ({ name, label, top: TOP[name] }));
-
-export class GapCurves extends Curves<{ name: Measure; label: string; top?: number }> {
-  constructor(onScrub: (step: number) => void, onRest: () => void) {
-    super(CHARTS, onScrub, onRest);
-    const figures = MEASURES.map(([, title, help], i) =>
-      el("figure", { title: help }, el("figcaption", {}, title), this.canvases[i]),
-    );
-    this.whole.replaceChildren(...figures);
-  }
-
-  paint(history: History, step: number, marks: number[], theme: Theme) {
-    const ink = INK[theme];
-    this.paintAll(
-      history.last,
-      step,
-      theme,
-      ({ name }) =>
-        SIDES.map((side) => ({
-          name: side.toUpperCase(),
-          colour: side === "gap" ? ink.negative : ink.positive,
-          dash: side === "gap" ? [5, 3] : [],
-          value: (k) => history.at(k)[side].held[name],
-        })),
-      { marks },
-    );
-  }
-}
+export const CURVES = MEASURES.map(([name, caption, help]): StepChart<History> => ({
+  name,
+  label: caption,
+  caption,
+  help,
+  top: name === "map_at_r" ? 1 : undefined,
+  lines: (history, ink) =>
+    SIDES.map((side) => ({
+      name: side.toUpperCase(),
+      colour: side === "gap" ? ink.negative : ink.positive,
+      dash: side === "gap" ? [5, 3] : [],
+      value: (k) => history.at(k)[side].held[name],
+    })),
+}));

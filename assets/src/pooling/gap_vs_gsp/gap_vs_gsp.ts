@@ -13,6 +13,7 @@ import type {
   Study,
 } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
+import { StepCharts } from "../../kit/chart/steps.tsx";
 import { defineComponent } from "../../kit/component.ts";
 import { control } from "../../kit/controls.ts";
 import { drawing, el, save, setText } from "../../kit/dom.ts";
@@ -22,7 +23,7 @@ import { numberBox, seedField, tick, transport } from "../../kit/timeline/parts.
 import { Player, clone } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
 import { Story } from "../story/story.ts";
-import { GapCurves, MEASURES } from "./curves.ts";
+import { CURVES, MEASURES } from "./curves.ts";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.ts";
 import { History, SIDES } from "./history.ts";
 import { verdict } from "./verdict.ts";
@@ -43,7 +44,8 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
   }[];
   chips: HTMLButtonElement[];
   words = el("p", { class: "caption about" });
-  curves = new GapCurves(
+  curves = new StepCharts(
+    CURVES,
     (step) => this.scrubTo(step),
     () => this.rest(),
   );
@@ -618,12 +620,9 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
             : "–",
         );
     }
-    this.curves.paint(
-      history,
-      at,
-      [...this.state.changes.map((c) => c.at), ...history.placedAt],
-      theme,
-    );
+    // Changes of settings, and the initialisation of the prototypes.
+    const marks = [...this.state.changes.map((c) => c.at), ...history.placedAt];
+    this.curves.paint({ last: history.last, step: at, marks }, theme, history);
     const { mu, epsilon } = this.settingsAt(at);
     this.story.tell(
       verdict(frame, history.at(0), at, this.playing || at < this.options.limits.unasked),
