@@ -18,16 +18,8 @@ import { div, drawing, el, setText } from "../../kit/dom.ts";
 import { scrubbed, within as place } from "../../kit/hand.ts";
 import { fit } from "../../kit/screen.ts";
 import { decode } from "../../kit/socket.ts";
-import {
-  closest,
-  density,
-  paintClasses,
-  paintDistributions,
-  paintErrors,
-  rateAt,
-  scale,
-  worstClasses,
-} from "./curves.ts";
+import { closest, density, rateAt, worstClasses } from "./curves.ts";
+import { paintClasses, paintDistributions, paintErrors, scale } from "./figures.ts";
 import { figure, group } from "./pairs.ts";
 
 const RECOMMENDED = 2, // value of look.t

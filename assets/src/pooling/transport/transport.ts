@@ -9,7 +9,7 @@ import { Presets, control } from "../../kit/controls.ts";
 import { exportLinks } from "../../kit/export.ts";
 import { fit } from "../../kit/screen.ts";
 import { Story } from "../story/story.ts";
-import { Charts } from "./charts.ts";
+import { Charts } from "./charts.tsx";
 import {
   SIDE,
   STEPS,

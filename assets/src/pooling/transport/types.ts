@@ -74,34 +74,6 @@ export interface TransportAnswer {
 }
 
 export type To = (place: readonly number[]) => [number, number]; // maps the plane to pixels
-export interface Axis {
-  low: number;
-  high: number;
-  log?: boolean;
-  name?: string;
-}
-export interface Words {
-  dx?: number;
-  dy?: number;
-  align?: "left" | "right" | "center";
-  colour?: string;
-}
-// Pen that draws on a chart, in units of its axes.
-export interface Pen {
-  ink: import("../../kit/types.ts").Ink;
-  at(x: number, y: number): [number, number];
-  curve(
-    xs: ArrayLike<number>,
-    ys: ArrayLike<number>,
-    colour: string,
-    look?: { dash?: number[]; width?: number },
-  ): void;
-  across(y: number, colour: string, dash: number[]): void;
-  down(x: number, colour: string, dash: number[]): void;
-  dot(x: number, y: number, colour: string, radius?: number, rim?: string): void;
-  square(x: number, y: number, colour: string, r?: number): void;
-  text(words: string, x: number, y: number, look?: Words): void;
-}
 // Handle on the triangle.
 export interface Handle {
   get(): number;

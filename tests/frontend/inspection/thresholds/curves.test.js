@@ -4,9 +4,9 @@ import {
   closest,
   density,
   rateAt,
-  scale,
   worstClasses,
 } from "../../../../assets/src/inspection/thresholds/curves.ts";
+import { scale } from "../../../../assets/src/inspection/thresholds/figures.ts";
 
 const curves = {
   sides: { unseen: { same: 10, different: 100 } },
