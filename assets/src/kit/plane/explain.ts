@@ -6,7 +6,7 @@ import type { Field, Margin, Region, FieldData } from "./types.ts";
 import { div, el, onward, stateOf, symbol, tidy } from "../dom.ts";
 import { formula, prose } from "../formula/formula.ts";
 import { POINTS } from "../colours.ts";
-import { chart } from "./charts.ts";
+import { chart } from "./charts.tsx";
 import { clamping } from "./numbers.ts";
 
 export class Explain {

@@ -18,7 +18,7 @@ import { fit } from "../screen.ts";
 import { Link, decode, firstId, socketAddress } from "../socket.ts";
 import { paint, rasterise } from "./paint.ts";
 import { fromPixels, toPixels } from "./view.ts";
-import { cutChart, lawsChart } from "./charts.ts";
+import { cutChart, lawsChart } from "./charts.tsx";
 import { Explain } from "./explain.ts";
 import { Hand } from "./pointer.ts";
 import { Panel } from "./control_panel.ts";

@@ -1,0 +1,2 @@
+var t={mp4:"avc1.640028",webm:"vp09.00.41.08"};async function r(){let e={width:1440,height:1440,bitrate:1e7,framerate:25};return[...(await Promise.all(Object.keys(t).map(async i=>globalThis.VideoEncoder&&(await VideoEncoder.isConfigSupported({...e,codec:t[i]})).supported?[i]:[]))).flat(),"zip"]}var n=e=>new Promise(o=>{setTimeout(o,e)});export{t as a,r as b,n as c};
+//# sourceMappingURL=chunk-UXLSPCXA.js.map
