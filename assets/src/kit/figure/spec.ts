@@ -1,0 +1,79 @@
+// What a figure says of itself: state, drawing, hit test. Only `label` and `draw` are required.
+import type { Context, Ink, Theme } from "../types.ts";
+import type { Axes } from "./axes.ts";
+import type { Key } from "./legend.tsx";
+import type { View, ZoomLimits } from "./view.ts";
+
+/** What `draw` receives next to the context: where, in which colours, and in which situation. */
+export interface Frame {
+  view: View;
+  ink: Ink;
+  theme: Theme;
+  moving: boolean; // a drag is going on: leave out what would flicker
+  exported: boolean; // drawn for a file, not for the screen
+}
+
+/** A place on the figure under a pointer, or under the cursor that the arrow keys move. */
+export interface At {
+  place: number[];
+  pixel: [number, number];
+  by: "mouse" | "touch" | "keys";
+  event?: PointerEvent;
+}
+
+/** A draggable point. The kernel makes one focusable button for each `name`. */
+export interface Handle {
+  name: string;
+  label?: string; // read out with its place; default: the name
+  at: readonly number[];
+  move(place: number[]): void; // sets the point; the kernel then reports "move"
+  title?: string; // tooltip; read once
+  class?: string; // next to `handle`; read once
+  data?: Record<string, string | number>; // data-* attributes; read once; default data-point: name
+  hidden?: boolean;
+  step?: number; // length of an arrow key in units of the place, default 0.01; Shift: tenfold
+  reach?: number; // a press on the canvas within so many pixels takes it; default 40, 0: never
+  focusable?: boolean; // false: not in the tab order; read once
+  remove?(): void; // Delete and Backspace
+  describe?(): string; // replaces label and coordinates
+}
+
+/** A drag that a figure starts itself, on a press on its canvas. */
+export interface Drag {
+  move(at: At, by: [dx: number, dy: number]): void; // by: pixels since the last call
+  end?(at: At, moved: boolean): void;
+}
+
+/** "start": before the first change of a gesture; "move": after each; "end": once it is over. */
+export type Phase = "start" | "move" | "end";
+
+/** State, drawing and hit test of one figure. `Hit` is what its hit test returns. */
+export interface FigureSpec<Hit = unknown> {
+  label: string; // name for screen readers, before `describe` has more to say
+  draw(ctx: Context, frame: Frame): void; // paints everything; the canvas is clear
+  class?: string; // of the canvas
+  keys?: string; // what keys do, added to the accessible description
+
+  // -- state
+  view?(width: number, height: number): View; // default: pixels
+  setView?(window: number[]): void; // allows moving and zooming of a plane
+  zoom?: ZoomLimits & {
+    about?: "centre" | "pointer"; // default: centre
+    wheel?: "ctrl" | "always"; // default: Ctrl and the wheel, so that the page scrolls
+  };
+  touch?: "scroll" | "all"; // one finger scrolls the page (default) or acts like a mouse
+  handles?(): Handle[];
+  change?(phase: Phase): void;
+
+  // -- hit test
+  hit?(at: At): Hit | null | undefined; // what is under the pointer
+  hover?(at: At | null, hit: Hit | null): void; // null: the pointer has left
+  open?(hit: Hit, at: At): void; // a click, or Enter at the cursor
+  press?(at: At): Drag | null | undefined; // a press on the canvas, before handles and moving
+  key?(event: KeyboardEvent): boolean | void; // further keys; true: handled
+
+  // -- what belongs to it
+  axes?: Axes | (() => Axes); // grid below and numbers above what `draw` paints
+  legend?(): Key[];
+  describe?(): string; // the state in words, announced after each gesture
+}
