@@ -17,7 +17,7 @@
 //       move: (place) => (points[i] = place),                         // mouse, touch, arrow keys
 //     })),
 //     change: (phase) => phase === "end" && save(points),             // "start", "move", "end"
-//     axes: { x: { label: "x" }, y: { label: "y" } },
+//     axes: { x: 5 },                                                 // grid and numbers
 //     describe: () => `distance ${Math.hypot(...)}`,                  // for screen readers
 //   });
 //   parent.append(figure.root, figure.legend);
@@ -219,8 +219,8 @@ export class Figure<Hit = unknown> {
 
   private draw(ctx: Context, exported: boolean): void {
     const { view, theme, spec } = this,
-      ink = INK[theme],
-      axes = typeof spec.axes === "function" ? spec.axes() : spec.axes;
+      { axes } = spec,
+      ink = INK[theme];
     if (axes) grid(ctx, view, ink, axes);
     spec.draw(ctx, { view, ink, theme, exported, moving: Boolean(this.busy) });
     if (axes) (view.window ? numbers : labels)(ctx, view, ink, axes);

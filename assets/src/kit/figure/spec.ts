@@ -1,6 +1,6 @@
 // What a figure says of itself: state, drawing, hit test. Only `label` and `draw` are required.
 import type { Context, Ink, Theme } from "../types.ts";
-import type { Axes } from "./axes.ts";
+import type { Marks } from "./axes.ts";
 import type { Key } from "./legend.tsx";
 import type { View, ZoomLimits } from "./view.ts";
 
@@ -73,7 +73,7 @@ export interface FigureSpec<Hit = unknown> {
   key?(event: KeyboardEvent): boolean | void; // further keys; true: handled
 
   // -- what belongs to it
-  axes?: Axes | (() => Axes); // grid below and numbers above what `draw` paints
+  axes?: Marks; // grid below and numbers above what `draw` paints
   legend?(): Key[];
   describe?(): string; // the state in words, announced after each gesture
 }

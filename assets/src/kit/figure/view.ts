@@ -1,4 +1,6 @@
 // Views: mappings between the places of a figure and the pixels of its canvas.
+import type { Axis } from "../chart/axis.ts";
+import { position, valueAt } from "../chart/axis.ts";
 
 /** A rectangle of a canvas, in pixels. */
 export interface Area {
@@ -13,7 +15,9 @@ export interface View {
   width: number;
   height: number;
   area: Area; // part of the canvas that shows places; axes are drawn around it
-  scale: number; // pixels per unit along x
+  x: Axis; // what the area shows along x, and along y
+  y: Axis;
+  scale: number; // pixels per unit; along x if the axes differ
   to(place: readonly number[]): [number, number];
   from(pixel: readonly number[]): [number, number];
   window?: readonly number[]; // set by `plane`: such a view can be moved and zoomed
@@ -45,15 +49,17 @@ export function plane(window: readonly number[], width: number, height = width):
     height,
     scale,
     window,
+    x: { low: x - w, high: x + w },
+    y: { low: y - h, high: y + h },
     area: { left: 0, top: 0, right: width, bottom: height },
     to: ([px, py]) => [(px - x + w) * scale, (y + h - py) * scale],
     from: ([u, v]) => [x - w + u / scale, y + h - v / scale],
   };
 }
 
-/** Return the view of a chart: x and y range over [low, high] inside `margin`, y up. */
+/** Return the view of a chart: two axes of any scale inside `margin`, y up. */
 export function chart(
-  { x: [x0, x1], y: [y0, y1] }: { x: readonly number[]; y: readonly number[] },
+  { x, y }: { x: Axis; y: Axis },
   width: number,
   height: number,
   margin: Margin = { left: 40, top: 10, right: 10, bottom: 32 },
@@ -61,15 +67,20 @@ export function chart(
   const { left, top } = margin,
     right = width - margin.right,
     bottom = height - margin.bottom,
-    scale = (right - left) / (x1 - x0),
-    up = (bottom - top) / (y1 - y0);
+    px = position(x, left, right),
+    py = position(y, bottom, top);
   return {
     width,
     height,
-    scale,
+    x,
+    y,
+    scale: (right - left) / (x.high - x.low),
     area: { left, top, right, bottom },
-    to: ([px, py]) => [left + (px - x0) * scale, bottom - (py - y0) * up],
-    from: ([u, v]) => [x0 + (u - left) / scale, y0 + (bottom - v) / up],
+    to: ([u, v]) => [px(u), py(v)],
+    from: ([u, v]) => [
+      valueAt(x, (u - left) / (right - left)),
+      valueAt(y, (bottom - v) / (bottom - top)),
+    ],
   };
 }
 
@@ -78,17 +89,12 @@ export const pixels = (width: number, height: number): View => ({
   width,
   height,
   scale: 1,
+  x: { low: 0, high: width },
+  y: { low: height, high: 0 },
   area: { left: 0, top: 0, right: width, bottom: height },
   to: ([x, y]) => [x, y],
   from: ([x, y]) => [x, y],
 });
-
-/** Return the ranges of x and y that the area of a view shows, each [low, high]. */
-export function ranges({ area, from }: View): { x: [number, number]; y: [number, number] } {
-  const [x0, y0] = from([area.left, area.bottom]),
-    [x1, y1] = from([area.right, area.top]);
-  return { x: [x0, x1], y: y0 < y1 ? [y0, y1] : [y1, y0] };
-}
 
 /**
  * Return a window zoomed by `factor` (below 1: closer) about its centre, or about a place, which

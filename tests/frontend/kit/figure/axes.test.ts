@@ -1,28 +1,33 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ticks } from "../../../../assets/src/kit/figure/axes.ts";
+import { marked } from "../../../../assets/src/kit/figure/axes.ts";
 import { chart, plane } from "../../../../assets/src/kit/figure/view.ts";
 
-test("ticks of a plane are at round values, with as many digits as their step", () => {
-  const view = plane([0, 0, 2], 400);
+test("a plane is marked at round values, at the sharp pixels of its view", () => {
+  const { x, y } = marked(plane([0, 0, 2], 400));
   assert.deepEqual(
-    ticks(view, 0).map(({ text }) => text),
-    ["-2", "-1", "0", "1", "2"],
+    x.map(({ text, pixel }) => [text, pixel]),
+    [
+      ["−2", 0.5],
+      ["−1", 100.5],
+      ["0", 200.5],
+      ["1", 300.5],
+      ["2", 400.5],
+    ],
   );
   assert.deepEqual(
-    ticks(plane([0, 0, 0.2], 400), 1).map(({ text }) => text),
-    ["-0.2", "-0.1", "0.0", "0.1", "0.2"],
+    y.map(({ pixel }) => pixel).reverse(),
+    x.map(({ pixel }) => pixel),
   );
-  assert.equal(ticks(view, 0)[2].pixel, 200.5);
 });
 
-test("ticks of a chart lie within its area and take their text from the figure", () => {
-  const view = chart({ x: [0, 1], y: [0, 300] }, 400, 200),
-    percent = ticks(view, 0, { most: 4, text: (v) => `${Math.round(100 * v)} %` });
+test("a chart is marked within its area, at most as often as asked", () => {
+  const view = chart({ x: { low: 0, high: 1 }, y: { low: 0, high: 300 } }, 400, 200),
+    { x, y } = marked(view, { x: 4 });
   assert.deepEqual(
-    percent.map(({ text }) => text),
-    ["0 %", "50 %", "100 %"],
+    x.map(({ value }) => value),
+    [0, 0.5, 1],
   );
-  for (const { pixel } of ticks(view, 1))
-    assert.ok(pixel >= view.area.top && pixel <= view.area.bottom + 1);
+  for (const { pixel } of y)
+    assert.ok(pixel >= view.area.top && pixel <= view.area.bottom + 1, String(pixel));
 });
