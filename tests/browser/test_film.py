@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 from playwright.sync_api import expect
 
 from dmlcore.storage.runs import EXAMPLE
@@ -44,12 +44,13 @@ READ = """async address => {
 }"""
 
 
-def film(page, motion: str, seconds: int, folder: Path, kind: str) -> Path:
+def film(page, motion: str, seconds: int, folder: Path, kind: str, frame: str = "Figure alone") -> Path:
     """Return the file that the dialog of a page saves."""
     page.get_by_role("button", name="Film", exact=True).click()
     dialog = page.get_by_role("dialog", name="Record a film")
     dialog.get_by_label("what to record").select_option(label=motion)
     dialog.get_by_label("seconds").fill(str(seconds))
+    dialog.get_by_label("frame").select_option(label=frame)
     of_kind = dialog.get_by_label("file type")
     of_kind.select_option(label=next(text for text in of_kind.locator("option").all_text_contents() if kind in text))
     with page.expect_download() as taken:
@@ -153,3 +154,41 @@ def test_what_moves_by_itself_is_filmed_for_as_long_as_asked(page, server, tmp_p
     assert sum(times) == 2000
     assert min(times) > 0
     assert played(page, path)["length"] == pytest.approx(2, abs=0.01)
+
+
+def share_card(page, folder: Path) -> Image.Image:
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Share card").click()
+    path = folder / taken.value.suggested_filename
+    taken.value.save_as(path)
+    with Image.open(path) as image:
+        return image.convert("RGB")
+
+
+def ink(image: Image.Image, box: tuple[int, int, int, int]) -> int:
+    """Return the number of pixels in a box (left, top, right, bottom) that differ from the background."""
+    background = Image.new("RGB", image.size, image.getpixel((5, 5)))
+    return (
+        ImageChops.difference(image, background).convert("L").point(lambda v: 255 * (v > 60)).crop(box).histogram()[255]
+    )
+
+
+def test_a_share_card_has_figure_title_and_formula(page, server, tmp_path):
+    go(page, f"{server.url}/fields?loss=ranking&m=0.3&n=0.3,0.6")
+    page.wait_for_selector("canvas.plane[data-seq]")
+    page.locator("summary", has_text="Export").click()
+    short = share_card(page, tmp_path)
+    page.get_by_label("loss", exact=True).select_option("distance_sensitive")
+    page.wait_for_timeout(500)
+    long = share_card(page, tmp_path)
+    figure, words, right = (48, 48, 580, 580), (620, 40, 1160, 150), (1000, 150, 1160, 300)
+    for image in (short, long):
+        assert image.size == (1200, 630)
+        assert ink(image, figure) > 3000
+        assert ink(image, words) > 1000
+    assert ink(short, right) == 0  # only the second formula is that long
+    assert ink(long, right) > 200
+    path = film(page, "Loop: N goes around A and P", 1, tmp_path, "MP4", "Share card, 1200 × 630")
+    seen = played(page, path)
+    assert (seen["width"], seen["height"]) == (1200, 630)
+    assert apart(seen["frames"][0], seen["frames"][2]) > 1

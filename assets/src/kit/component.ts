@@ -8,7 +8,8 @@ import { base64Buffer } from "./socket.ts";
 
 const COMMON = ["shared.css", "katex.css", "figure.css"];
 let schema: Promise<Schema> | undefined;
-const schemaReady = () => (schema ??= fetch(asset("kit/schema.json")).then((r) => r.json()));
+// Return Python's schema, fetched once.
+export const schemaReady = () => (schema ??= fetch(asset("kit/schema.json")).then((r) => r.json()));
 
 // Return the module's render and unmount functions. An app is created as new App(element, data) and
 // receives all further data by hear(data).

@@ -1,5 +1,6 @@
 // Dialog for recordings: subject, duration, progress, and cancellation.
-import type { Filmed, Motion } from "../types.ts";
+import type { Motion } from "../types.ts";
+import type { Carded } from "./card.ts";
 import type { Kind } from "./formats.ts";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -14,7 +15,7 @@ const TITLES = { mp4: "MP4", webm: "WebM", zip: "PNG images in a ZIP" };
 const NO_VIDEO = "To record MP4 or WebM, open this page over HTTPS or on localhost.";
 
 // Open the dialog on a page.
-export async function openFilmDialog(app: Filmed) {
+export async function openFilmDialog(app: Carded) {
   const root = app.whole.getRootNode() as ShadowRoot,
     sheet = asset("kit/film/film.css");
   if (!root.querySelector(`link[href="${sheet}"]`)) await styled(root, sheet);
@@ -31,7 +32,7 @@ export async function openFilmDialog(app: Filmed) {
 }
 
 interface FormProps {
-  app: Filmed;
+  app: Carded;
   loops: Motion[];
   formats: Kind[];
   close: () => void;
@@ -42,6 +43,7 @@ function FilmForm({ app, loops, formats, close }: FormProps) {
     [subject, setSubject] = useState(loops.length ? 0 : -1), // index of a loop, -1: current motion
     [seconds, setSeconds] = useState(String(SECONDS.usual)),
     [format, setFormat] = useState(formats[0]),
+    [card, setCard] = useState(false),
     [share, setShare] = useState(0),
     [message, setMessage] = useState(videos.length ? "" : NO_VIDEO),
     [recording, setRecording] = useState<AbortController | null>(null),
@@ -60,6 +62,7 @@ function FilmForm({ app, loops, formats, close }: FormProps) {
     const what = {
       app,
       kind,
+      card,
       report,
       signal: controller.signal,
       seconds: Math.min(Math.max(wanted, SECONDS.least), SECONDS.most),
@@ -117,6 +120,17 @@ function FilmForm({ app, loops, formats, close }: FormProps) {
               {TITLES[name]}
             </option>
           ))}
+        </select>
+      </label>
+      <label>
+        frame
+        <select
+          aria-label="frame"
+          value={card ? "card" : "figure"}
+          onChange={(event) => setCard(event.currentTarget.value === "card")}
+        >
+          <option value="figure">Figure alone</option>
+          <option value="card">Share card, 1200 × 630</option>
         </select>
       </label>
       <progress max={1} value={share} hidden={!recording} aria-label="progress of the film" />

@@ -1,15 +1,11 @@
 // Exports of a figure: presentation, film, files that Python makes from its link, the link itself.
 import { useState } from "preact/hooks";
-import type { Filmed, Presentation } from "../types.ts";
+import type { Carded } from "../film/card.ts";
 import { FORMATS, exportAddress } from "../export.ts";
-import { KEY, enter, film } from "../present/present.ts";
+import { KEY, enter, film, shareCard } from "../present/present.ts";
 
-// Buttons for presentation and recording; none if the page has no presentation.
-export const PresentButtons = ({
-  app,
-}: {
-  app: Filmed & { data: { present?: Presentation | null } };
-}) =>
+// Buttons for presentation, film and share card; none if the page has no presentation.
+export const PresentButtons = ({ app }: { app: Carded }) =>
   app.data.present ? (
     <>
       <button
@@ -21,6 +17,13 @@ export const PresentButtons = ({
       </button>
       <button class="film" title="Record a film for slides" onClick={() => film(app)}>
         Film
+      </button>
+      <button
+        class="card-image"
+        title="Picture of 1200 × 630 pixels with title and formula"
+        onClick={() => shareCard(app)}
+      >
+        Share card
       </button>
     </>
   ) : null;

@@ -1,8 +1,9 @@
 // Presentation mode: a page's figure fills the window, opened by a key, a button among the exports,
 // or the address. Its modules are loaded on first use.
 import type { Stage } from "./stage.ts";
-import type { Filmed, Presentable, Presentation } from "../types.ts";
-import { el } from "../dom.ts";
+import type { Carded } from "../film/card.ts";
+import type { Presentable, Presentation } from "../types.ts";
+import { el, save } from "../dom.ts";
 
 export const KEY = "t"; // t for theatre
 let offered: { app: Presentable; about: Presentation } | null = null;
@@ -71,15 +72,21 @@ function typed(event: KeyboardEvent) {
   );
 }
 
+// Save the share card of a page.
+export async function shareCard(app: Carded) {
+  const { cardImage } = await import("../film/card.ts");
+  save(`${location.pathname.split("/").pop()}-card.png`, await cardImage(app));
+}
+
 // Open the recorder of films.
-export async function film(app: Filmed) {
+export async function film(app: Carded) {
   const { openFilmDialog } = await import("../film/film.tsx");
   openFilmDialog(app);
 }
 
 // Return the buttons for presentation and recording among the exports; none if the page has no
 // presentation.
-export const presentButton = (app: Filmed & { data: { present?: Presentation | null } }) =>
+export const presentButton = (app: Carded) =>
   app.data.present
     ? [
         el(
@@ -95,6 +102,15 @@ export const presentButton = (app: Filmed & { data: { present?: Presentation | n
           "button",
           { class: "film", title: "Record a film for slides", onclick: () => film(app) },
           "Film",
+        ),
+        el(
+          "button",
+          {
+            class: "card-image",
+            title: "Picture of 1200 × 630 pixels",
+            onclick: () => shareCard(app),
+          },
+          "Share card",
         ),
       ]
     : [];

@@ -4,6 +4,7 @@
 import { asset } from "../address.ts";
 import type { Presentable, Presentation } from "../types.ts";
 import { el, setText, styled } from "../dom.ts";
+import { captionOf, lossOf } from "./caption.ts";
 import { partsOf, selectorsOf } from "./parts.ts";
 import { Notes } from "./notes.ts";
 
@@ -216,7 +217,7 @@ export class Stage {
 
   // ---- caption and notes
   look() {
-    const text = this.captionText();
+    const text = captionOf(this.whole, this.about);
     if (this.caption.textContent !== text) {
       setText(this.caption, text);
       this.line();
@@ -232,28 +233,13 @@ export class Stage {
     if (share < 1) caption.style.fontSize = `${Math.max(share, SMALLEST) * 100}%`;
   }
 
-  get loss() {
-    const chosen = [...this.whole.querySelectorAll('select[aria-label^="loss"]')];
-    return chosen
-      .map((box) => (box as HTMLSelectElement).selectedOptions[0]?.text ?? "")
-      .join(" and ");
-  }
-
-  get sentence() {
-    const said = this.whole.querySelector(".lessons p.caption, p.caption[aria-live]");
-    return said?.textContent?.trim() ?? "";
-  }
-
-  captionText() {
-    return this.sentence || this.about.caption.replace("{loss}", this.loss);
-  }
-
   // Return what the speaker's window shows: the notes and the state of the figure.
   notesContent() {
     const { whole, about } = this,
       text = (node: Element | null) => node?.textContent?.trim() ?? "";
     const shown: [string, string][] = [];
-    if (this.loss) shown.push(["loss", this.loss]);
+    const loss = lossOf(whole);
+    if (loss) shown.push(["loss", loss]);
     const pressed = whole.querySelector(
       '[data-preset][aria-pressed="true"], .lessons [aria-pressed="true"]',
     );
@@ -270,6 +256,6 @@ export class Stage {
       if (text(clock)) shown.push(["time", text(clock)]);
     for (const value of whole.querySelectorAll(".readout [data-readout]"))
       shown.push([value.getAttribute("data-readout") ?? "", text(value)]);
-    return { title: about.title, caption: this.captionText(), notes: about.notes, shown };
+    return { title: about.title, caption: captionOf(whole, about), notes: about.notes, shown };
   }
 }

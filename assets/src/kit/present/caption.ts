@@ -1,0 +1,18 @@
+// Words about the figure of a page as it is shown: the loss chosen, and the caption.
+import type { Presentation } from "../types.ts";
+
+// Return the menus of losses on the page.
+export const lossMenus = (whole: HTMLElement) => [
+  ...whole.querySelectorAll<HTMLSelectElement>('select[aria-label^="loss"]'),
+];
+
+// Return the titles of the losses that the page shows, e.g. "Ranking and Ratio".
+export const lossOf = (whole: HTMLElement) =>
+  lossMenus(whole)
+    .map((menu) => menu.selectedOptions[0]?.text ?? "")
+    .join(" and ");
+
+// Return the sentence of the preset or lesson shown, otherwise the caption of the page.
+export const captionOf = (whole: HTMLElement, about: Presentation) =>
+  whole.querySelector(".lessons p.caption, p.caption[aria-live]")?.textContent?.trim() ||
+  about.caption.replace("{loss}", lossOf(whole));
