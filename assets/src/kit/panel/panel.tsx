@@ -20,9 +20,10 @@
 // - `hide=NAME` in the address leaves out the Section, Part or control of that name.
 // - A component of yours that reads a signal is rendered only if its properties change: give it values,
 //   not the application.
-// - A figure may be part of the tree: <canvas ref={(c) => (app.canvas = c!)} />.
+// - A figure may be part of the tree: <canvas ref={app.setCanvas} />, <Foreign element={chart} />.
 //
 //   Panel, Section, Part, Disclosure      layout, and what the address hides       section.tsx
+//   Foreign                               an element that other code draws on        section.tsx
 //   Control, IntegerBox, Letter           a parameter of the schema                slider.tsx
 //   Menu, MenuField, Pills, Switch(es)    choices                                  choices.tsx
 //   Presets, PresetButtons, PresetCaption presets                                  choices.tsx

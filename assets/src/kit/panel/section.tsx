@@ -76,3 +76,13 @@ export function Disclosure({
     </details>
   );
 }
+
+// Element that other code makes and draws on, within the tree of a page.
+export const Foreign = ({ element }: { element: Element }) => (
+  <div
+    style="display: contents"
+    ref={(box) => {
+      if (box && element.parentNode !== box) box.append(element);
+    }}
+  />
+);

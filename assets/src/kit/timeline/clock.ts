@@ -214,6 +214,11 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     else this.play();
   }
 
+  setSpeed(index: number) {
+    this.speed = index;
+    this.frameTimes = [];
+  }
+
   tickSoon() {
     this.ticking ??= requestAnimationFrame(() => {
       this.ticking = null;

@@ -1,73 +1,72 @@
-// Elements of a page with a player: the transport bar and parts of its panel.
+// Elements of pages with a player that make them by hand. Pages rendered by preact use
+// ../panel/panel.tsx and fields.tsx instead.
+import { h, render } from "preact";
+import type { ComponentChild } from "preact";
 import type { Player } from "./player.ts";
-import type { Attributes } from "../types.ts";
+import type { Child } from "../types.ts";
 import { menu } from "../controls.ts";
 import { el } from "../dom.ts";
+import { Live, Notice, Presets, Transport } from "../panel/panel.tsx";
+import { SeedField, StateNumber } from "./fields.tsx";
 
 export type AnyPlayer = Player<any, any, any, any, any>;
 
-export const button = (text: string, name: string, act: () => unknown, more: Attributes = {}) =>
-  el("button", { "aria-label": name, title: name, onclick: act, ...more }, text);
+// Return the elements of a component. Its signals keep changing them.
+function elementsOf(view: ComponentChild) {
+  const box = el("div");
+  render(view, box);
+  return [...box.children] as HTMLElement[];
+}
 
-// Return the transport bar: play, pause, single steps and optionally epochs, scrubber, reset,
-// speed.
-// unit: name of a step
-export function transport(
+export const transport = (
   player: AnyPlayer,
   unit: string,
-  { label, epochs = false }: { label?: string; epochs?: boolean } = {},
-) {
-  const { scrub, speeds, playButton, clock } = player;
-  scrub.addEventListener("input", () => player.scrubTo(Number(scrub.value)));
-  scrub.addEventListener("change", () => player.rest());
-  const options = speeds.map(([text], i) =>
-      el("option", { value: i, selected: i === player.speed }, text),
-    ),
-    speed = el("select", { "aria-label": "speed" }, ...options);
-  speed.addEventListener("change", () => {
-    player.speed = Number(speed.value);
-    player.frameTimes = [];
-  });
-  const epoch: (text: string, name: string, by: number) => HTMLElement[] = (text, name, by) =>
-    epochs ? [button(text, name, () => player.step(by, true))] : [];
-  return el(
-    "div",
-    { class: "transport", ...(label ? { role: "group", "aria-label": label } : {}) },
-    button("⟲", "reset", () => player.reset()),
-    ...epoch("«", "one epoch back", -1),
-    button("‹", `one ${unit} back`, () => player.step(-1)),
-    playButton,
-    button("›", `one ${unit} on`, () => player.step(1)),
-    ...epoch("»", "one epoch on", 1),
-    scrub,
-    clock,
-    speed,
+  more: { label?: string; epochs?: boolean } = {},
+) => elementsOf(h(Transport, { player, unit, ...more }))[0];
+export const noticeOf = ({ view }: AnyPlayer) => elementsOf(h(Notice, { text: view.notice }))[0];
+export const liveOf = ({ view }: AnyPlayer) => elementsOf(h(Live, { text: view.live }))[0];
+
+// Return the row of presets and the caption of the one that is pressed.
+export const presetsOf = (player: AnyPlayer) =>
+  elementsOf(
+    h(Presets, {
+      offers: player.options.presets,
+      pressed: player.view.pressed,
+      onPress: (i) => player.preset(i),
+      otherwise: player.sentence,
+    }),
   );
-}
 
-// Return the number box of an integer in the state; a change restarts the player.
-export function numberBox(
+export const numberBox = (
   player: AnyPlayer,
-  key: string,
+  name: string,
   label: string,
-  [low, high]: readonly [low: number, high: number],
+  range: readonly [low: number, high: number],
   title = "",
-) {
-  const more = { "aria-label": label, title: title || undefined, value: player.state[key] },
-    box = el("input", { type: "number", min: low, max: high, step: 1, ...more });
-  box.addEventListener("change", () => {
-    const value = Math.round(Number(box.value));
-    if (!Number.isFinite(value) || box.value === "") box.value = String(player.state[key]);
-    else player.restart({ [key]: Math.min(Math.max(value, low), high) });
-  });
-  return box;
+) => elementsOf(h(StateNumber, { player, name, label, range, title }))[0];
+
+export const seedField = (player: AnyPlayer, title = "") =>
+  elementsOf(h(SeedField, { player, title }))[0];
+
+// Replace the controls of a panel, and keep the focus.
+export function showControls(player: AnyPlayer & { controls?(): Child[] }) {
+  const { activeElement } = player.root as ParentNode & Partial<ShadowRoot>,
+    focused = activeElement?.getAttribute("aria-label");
+  player.side.replaceChildren(...(player.controls?.() ?? []));
+  ([...player.side.querySelectorAll("[aria-label]")] as HTMLElement[])
+    .find((e) => e.getAttribute("aria-label") === focused)
+    ?.focus();
 }
 
-export function seedField(player: AnyPlayer, title = "") {
-  const next = () => player.restart({ seed: (player.state.seed + 1) % 2 ** 31 }),
-    box = numberBox(player, "seed", "seed", [0, 2 ** 31 - 1], title),
-    another = el("button", { title: "Use another seed", onclick: next }, "next");
-  return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
+// Return a section of a panel, nothing if the address hides it.
+export function section(
+  { hidden }: AnyPlayer,
+  name: string,
+  title: string,
+  ...parts: (Child | Child[])[]
+) {
+  const shown = hidden.has(name) ? [] : parts.flat();
+  return shown.length ? [el("section", {}, title ? el("h4", {}, title) : "", ...shown)] : [];
 }
 
 // Return a check box for one part of the display.

@@ -1,14 +1,16 @@
-// Base class of pages with a player: transport bar, keyboard, panel, presets, link. Subclasses
-// define the computation and the drawing.
+// Base class of pages with a player: keyboard, changes of the settings, presets, link. Subclasses
+// define the page, the computation and the drawing.
+import type { ComponentChildren } from "preact";
+import { signal } from "@preact/signals";
 import { asset } from "../address.ts";
 import type { About, State, Steps, TimelineAnswer, TimelineData } from "./types.ts";
-import type { Child, Schema, SetState, Theme } from "../types.ts";
+import type { Schema, SetState, Theme } from "../types.ts";
 import { loadStyles, newTheme, receiveFallback } from "../component.ts";
-import { div, el, setText, still, writeAddress } from "../dom.ts";
-import { Presets } from "../controls.ts";
+import { div, still, writeAddress } from "../dom.ts";
+import { findPreset, mountPanel } from "../panel/panel.tsx";
 import { Link, decode, socketAddress } from "../socket.ts";
 import { Clock } from "./clock.ts";
-import { button } from "./parts.ts";
+import { showControls } from "./parts.ts";
 import { pace } from "../screen.ts";
 
 export const clone = <T>(x: T): T => structuredClone(x);
@@ -26,13 +28,18 @@ export class Player<
   query: string;
   hidden: Set<string>;
   options: D["options"];
-  playButton: HTMLButtonElement;
-  scrub: HTMLInputElement;
-  clock: HTMLOutputElement;
-  notice: HTMLParagraphElement;
-  live: HTMLDivElement;
-  side: HTMLDivElement;
-  presets: Presets<{ title: string; caption: string; state: S }>;
+  // What the page shows of the player; it follows without rendering the page.
+  view = {
+    playing: signal(false),
+    at: signal(0),
+    last: signal(0),
+    time: signal(""),
+    notice: signal(""),
+    live: signal(""), // for screen readers
+    pressed: signal<number | null>(null), // preset
+  };
+  side = div("panel");
+  show = () => showControls(this);
   ready: Promise<void>;
   schema: Schema;
   whole: HTMLElement;
@@ -63,13 +70,6 @@ export class Player<
     this.query = JSON.stringify(data.query);
     this.hidden = new Set(data.hide);
     this.options = data.options;
-    this.playButton = button("Play", "play", () => this.toggle(), { class: "play" });
-    this.scrub = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step" });
-    this.clock = el("output");
-    this.notice = el("p", { class: "caption notice", role: "status" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.side = div("panel");
-    this.presets = new Presets(data.options.presets, (i) => this.preset(i), this.sentence);
     this.link = new Link(
       socketAddress(data, about.api),
       (buffer) => this.receive(buffer),
@@ -86,6 +86,7 @@ export class Player<
   async createElements() {
     const common = asset("kit/timeline/timeline.css");
     this.schema = await loadStyles(this.root, this.about.styles, common);
+    this.now = clone(this.settingsAt(this.at));
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
@@ -97,7 +98,7 @@ export class Player<
 
   start(data: D) {
     this.resize();
-    this.presets.find(data.state);
+    this.press(findPreset(this.options.presets, data.state));
     this.requestFirst();
     if (data.idle && !still()) this.play();
   }
@@ -107,12 +108,15 @@ export class Player<
   };
 
   // ---- hooks for subclasses
-  dom(): HTMLElement {
-    throw new TypeError("a page has its own elements");
+  // Return the figure and the panel for the settings `now`.
+  page(): ComponentChildren {
+    return null;
   }
-  // Return the panel for the settings `now`.
-  controls(): Child[] {
-    return [];
+  // Return the whole page; pages without elements of their own render `page`.
+  dom(): HTMLElement {
+    const whole = div("lab");
+    this.show = mountPanel(whole, () => this.page());
+    return whole;
   }
   resize() {
     this.invalidate();
@@ -147,30 +151,25 @@ export class Player<
   panel() {
     this.now = clone(this.settingsAt(this.at));
     this.nowSeen = JSON.stringify(this.now);
-    const { activeElement } = this.root as ParentNode & Partial<ShadowRoot>,
-      focused = activeElement?.getAttribute("aria-label");
-    this.side.replaceChildren(...this.controls());
-    ([...this.side.querySelectorAll("[aria-label]")] as HTMLElement[])
-      .find((e) => e.getAttribute("aria-label") === focused)
-      ?.focus();
+    this.show();
   }
 
-  section(name: string, title: string, ...parts: (Child | Child[])[]) {
-    const shown = this.hidden.has(name) ? [] : parts.flat();
-    return shown.length ? [el("section", {}, title ? el("h4", {}, title) : "", ...shown)] : [];
+  // Mark the preset that the page shows; none by default.
+  press(preset: number | null = null) {
+    this.view.pressed.value = preset;
   }
 
   onPlayToggled(playing: boolean) {
-    this.playButton.textContent = playing ? "Pause" : "Play";
-    this.playButton.setAttribute("aria-label", playing ? "pause" : "play");
+    this.view.playing.value = playing;
   }
 
-  // Return the position of the step shown among those loaded.
+  // Show the position of the step among those loaded.
   progress() {
-    this.scrub.max = String(Math.max(this.history.last, this.at));
-    this.scrub.value = String(this.at);
-    const rate = this.playing ? pace(this.frameTimes) : null;
-    setText(this.clock, this.moment() + (rate ? `, ${rate}/s` : ""));
+    const { view, at } = this,
+      rate = this.playing ? pace(this.frameTimes) : null;
+    view.last.value = Math.max(this.history.last, at);
+    view.at.value = at;
+    view.time.value = this.moment() + (rate ? `, ${rate}/s` : "");
     this.tell();
   }
 
@@ -186,7 +185,7 @@ export class Player<
   tell() {
     const slower = "No direct connection. Steps take longer.",
       parts = [this.said || this.defaultNotice(), this.link.fallback ? slower : ""];
-    setText(this.notice, parts.filter(Boolean).join(" "));
+    this.view.notice.value = parts.filter(Boolean).join(" ");
   }
 
   key(event: KeyboardEvent) {
@@ -257,7 +256,7 @@ export class Player<
   change(state: S, from = this.at + 1, played = this.playing) {
     const { changes } = this.options.limits,
       full = state.changes.length > changes;
-    this.presets.press();
+    this.press();
     if (full) this.load({ ...state, ...clone(this.now), changes: [] });
     else {
       this.fork(state, from);
@@ -275,7 +274,7 @@ export class Player<
 
   restart(change: Record<string, unknown>) {
     const played = this.playing;
-    this.presets.press();
+    this.press();
     this.load({ ...clone(this.state), ...clone(this.now), changes: [], ...change });
     if (played) this.play();
   }
@@ -290,7 +289,7 @@ export class Player<
 
   preset(index: number) {
     this.load(this.options.presets[index].state);
-    this.presets.press(index);
+    this.press(index);
     if (!still()) this.play();
   }
 
@@ -302,7 +301,7 @@ export class Player<
       const { wanted } = this;
       this.ask({ rest: true, ...(wanted === undefined ? {} : { want: wanted, frames: [wanted] }) });
       const text = this.describeStep();
-      if (text) this.live.textContent = text;
+      if (text) this.view.live.value = text;
     }, 150);
   }
 

@@ -33,7 +33,16 @@ import {
 } from "../../kit/dom.ts";
 import { formula } from "../../kit/formula/formula.ts";
 import { control, lossPanel, menu } from "../../kit/controls.ts";
-import { choice, numberBox, seedField, transport } from "../../kit/timeline/parts.ts";
+import {
+  choice,
+  liveOf,
+  noticeOf,
+  numberBox,
+  presetsOf,
+  section,
+  seedField,
+  transport,
+} from "../../kit/timeline/parts.ts";
 import { Player, clone } from "../../kit/timeline/player.ts";
 import { presentButton } from "../../kit/present/present.ts";
 import { fit } from "../../kit/screen.ts";
@@ -125,16 +134,16 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
       "work",
       this.grid,
       transport(this, "batch", { label, epochs: true }),
-      this.notice,
+      noticeOf(this),
       this.plots,
       this.hidden.has("table") ? "" : this.scores,
-      this.live,
+      liveOf(this),
     );
     this.work.addEventListener("keydown", (e) => this.key(e));
     this.views();
     return div(
       "lab",
-      ...(this.hidden.has("presets") ? [] : [this.presets.row, this.presets.text]),
+      ...(this.hidden.has("presets") ? [] : presetsOf(this)),
       div("stage", this.work, this.side),
     );
   }
@@ -376,7 +385,8 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
     this.runs();
     return [
       ...losses,
-      ...this.section(
+      ...section(
+        this,
         "pair",
         "",
         el(
@@ -386,7 +396,8 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
           "two losses side by side",
         ),
       ),
-      ...this.section(
+      ...section(
+        this,
         "training",
         "Training",
         named,
@@ -407,7 +418,8 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
           ),
         ),
       ),
-      ...this.section(
+      ...section(
+        this,
         "network",
         `Network: ${this.images ? options.images[toy.data] : "linear, leaky ReLU, linear"}`,
         div(
@@ -424,7 +436,8 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
           toy.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere",
         ),
       ),
-      ...this.section(
+      ...section(
+        this,
         "data",
         "Data",
         div(
@@ -435,7 +448,8 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
         ),
         el("p", { class: "caption" }, options.data[toy.data].help ?? ""),
       ),
-      ...this.section(
+      ...section(
+        this,
         "take",
         "Export",
         el(
@@ -569,7 +583,7 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
     const known = this.options.presets.find((p) => p.state.data === data);
     if (known && (this.images || data in this.options.images)) {
       const { playing, state } = this;
-      this.presets.press();
+      this.press();
       this.load({ ...known.state, seed: state.seed });
       if (playing) this.play();
     } else this.restart({ data });
@@ -578,7 +592,7 @@ class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
   // Show another split of the same steps.
   look(split: string) {
     const { playing } = this;
-    this.presets.press();
+    this.press();
     this.load({ ...clone(this.state), split }, this.at);
     if (playing) this.play();
   }

@@ -19,7 +19,16 @@ import { control } from "../../kit/controls.ts";
 import { drawing, el, save, setText } from "../../kit/dom.ts";
 import { INK } from "../../kit/colours.ts";
 import { brief } from "../../kit/plot.ts";
-import { numberBox, seedField, tick, transport } from "../../kit/timeline/parts.ts";
+import {
+  liveOf,
+  noticeOf,
+  numberBox,
+  presetsOf,
+  section,
+  seedField,
+  tick,
+  transport,
+} from "../../kit/timeline/parts.ts";
 import { Player, clone } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
 import { Story } from "../story/story.ts";
@@ -194,7 +203,7 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
         pair,
         transport(this, "step"),
         this.story.whole,
-        this.notice,
+        noticeOf(this),
         el(
           "div",
           { class: "chips", role: "group", "aria-label": "highlighted class" },
@@ -202,13 +211,13 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
           ...this.chips,
         ),
         this.words,
-        this.live,
+        liveOf(this),
         this.curves.whole,
       ),
       this.side,
     );
-    const presets = this.hidden.has("presets") ? "" : this.presets.row;
-    return el("div", { class: "lab" }, presets, this.presets.text, stage);
+    const [row, caption] = presetsOf(this);
+    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : row, caption, stage);
   }
 
   controls() {
@@ -290,7 +299,8 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
     );
     this.links();
     return [
-      ...this.section(
+      ...section(
+        this,
         "pooling",
         "Gate of GSP",
         running(
@@ -321,7 +331,8 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
           "warm-up, steps",
         ),
       ),
-      ...this.section(
+      ...section(
+        this,
         "training",
         "Training (both sides)",
         running(
@@ -341,7 +352,8 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
           ? []
           : [seedField(this, "Seed of the initial tokens, the bags and their order")]),
       ),
-      ...this.section(
+      ...section(
+        this,
         "shown",
         "Shown",
         hidden.has("tau")
@@ -362,8 +374,9 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
           show("prototypes", "prototypes", "Prototypes of GSP, once they are placed"),
         ),
       ),
-      ...this.section("legend", "Signs", this.keySymbols()),
-      ...this.section(
+      ...section(this, "legend", "Signs", this.keySymbols()),
+      ...section(
+        this,
         "take",
         "Export",
         el("div", { class: "pills" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
@@ -547,7 +560,7 @@ class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
     this.chosen = label;
     this.over = null;
     this.invalidate();
-    this.live.textContent = label === null ? "no class chosen" : this.tellClass(label);
+    this.view.live.value = label === null ? "no class chosen" : this.tellClass(label);
     this.rest();
   }
 

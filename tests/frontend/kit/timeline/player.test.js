@@ -30,8 +30,7 @@ beforeEach(() => {
   heard = [];
   player = Object.assign(Object.create(Bare.prototype), {
     options: { limits: { changes: 3, steps: 100 } },
-    presets: { press: () => heard.push("no preset") },
-    hidden: new Set(["take"]),
+    press: () => heard.push("no preset"),
     data: { idle: true },
     playing: false,
     pending: null,
@@ -133,8 +132,4 @@ test("a key acts, but not on what a control that is held does with it itself", (
   assert.equal(press("End", false), false); // its action declined
   assert.equal(press("x", false), false);
   assert.deepEqual(heard, ["space", "home"]);
-});
-
-test("a section that the link hides is not there", () => {
-  assert.deepEqual(player.section("take", "Export", "a part"), []);
 });

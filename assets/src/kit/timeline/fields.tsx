@@ -1,0 +1,54 @@
+// Numbers of the state of a player; another number restarts it.
+import { IntegerBox } from "../panel/panel.tsx";
+
+const MOST_SEED = 2 ** 31 - 1;
+
+interface Restartable {
+  state: object;
+  restart(change: Record<string, unknown>): void;
+}
+
+// Number box of an integer in the state.
+export const StateNumber = ({
+  player,
+  name,
+  label,
+  range,
+  title,
+}: {
+  player: Restartable;
+  name: string;
+  label: string;
+  range: readonly [low: number, high: number];
+  title?: string;
+}) => (
+  <IntegerBox
+    label={label}
+    title={title}
+    range={range}
+    value={(player.state as Record<string, number>)[name]}
+    onChange={(x) => player.restart({ [name]: x })}
+  />
+);
+
+// Seed of the state, and a button for the next one.
+export const SeedField = ({
+  player,
+  title,
+}: {
+  player: Restartable & { state: { seed: number } };
+  title?: string;
+}) => (
+  <label class="field">
+    seed
+    <span class="seed">
+      <StateNumber player={player} name="seed" label="seed" range={[0, MOST_SEED]} title={title} />
+      <button
+        title="Use another seed"
+        onClick={() => player.restart({ seed: (player.state.seed + 1) % (MOST_SEED + 1) })}
+      >
+        next
+      </button>
+    </span>
+  </label>
+);

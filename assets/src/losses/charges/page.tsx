@@ -1,0 +1,213 @@
+// Charges page: the figure with its transport bar, curves, phase portrait, and the panel.
+import type { Charges } from "./charges.ts";
+import {
+  ExportLinks,
+  Foreign,
+  Key,
+  Live,
+  LossFormula,
+  LossPanel,
+  MenuField,
+  Notice,
+  Panel,
+  Part,
+  Pills,
+  PresentButtons,
+  Presets,
+  Readouts,
+  Section,
+  Switches,
+  Transport,
+  Control,
+  clamp,
+} from "../../kit/panel/panel.tsx";
+import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
+
+const RATE = {
+  name: "step size",
+  symbol: "\\eta",
+  help: "Distance that a point moves per step and unit force; for RMSprop and Adam, about the distance per step",
+  low: 0.001,
+  high: 1,
+  log: true,
+  step: 0.001,
+  default: 0.05,
+};
+const SHOWN = [
+  ["trails", "trails", "the last 40 steps"],
+  ["circles", "class circles", "Circle around the mean of each class through its farthest point"],
+  ["arrows", "force arrows", "Force F on each point; length 34 F / (F + 1) pixels"],
+] as const;
+
+export const Page = ({ app }: { app: Charges }) => (
+  <>
+    {!app.hidden.has("presets") && (
+      <Presets
+        offers={app.options.presets}
+        pressed={app.view.pressed}
+        onPress={(i) => app.preset(i)}
+      />
+    )}
+    <div class="stage three">
+      <Figure app={app} />
+      <Measures app={app} />
+      <Controls app={app} />
+    </div>
+  </>
+);
+
+const Figure = ({ app }: { app: Charges }) => (
+  <div class="left">
+    <div
+      class="frame"
+      tabIndex={0}
+      role="group"
+      aria-label="the charges: space plays and pauses, left and right arrows step, home resets, comma and full stop choose a point, shift and arrows move it"
+      ref={app.setFrame}
+      onKeyDown={(e) => app.key(e)}
+    >
+      <canvas
+        role="img"
+        aria-label="charges"
+        ref={app.setCanvas}
+        onPointerDown={(e) => app.hand.drag(e)}
+        onPointerMove={(e) => app.hand.hover(e)}
+      />
+    </div>
+    <Transport player={app} unit="step" />
+    <Readouts rows={app.readout} />
+    <Notice text={app.view.notice} />
+    <Live text={app.view.live} />
+  </div>
+);
+
+const Measures = ({ app }: { app: Charges }) => (
+  <div class="middle">
+    <Foreign element={app.curves.whole} />
+    <div>
+      <h4>Phase portrait: density of triplets by their two distances</h4>
+      <canvas
+        class="portrait"
+        role="img"
+        aria-label="phase portrait"
+        ref={app.portrait.setCanvas}
+      />
+      <div class="below">
+        <Key kind="law" hidden={app.portrait.noOuter}>
+          raw = 0
+        </Key>
+        <Key kind="dashed law" hidden={app.portrait.noInner}>
+          raw = m₂
+        </Key>
+        <Key kind="dotted">d(a, n) = d(a, p)</Key>
+      </div>
+      <p class="caption">{app.portrait.text}</p>
+    </div>
+  </div>
+);
+
+function Controls({ app }: { app: Charges }) {
+  const { options, state, schema, data } = app,
+    { limits } = options,
+    { law } = app.now;
+  const commit = () => app.commit(),
+    setLaw = (key: "miner" | "optimiser" | "normalise" | "side", value: string) => {
+      law[key] = value;
+      app.commit();
+    };
+  const choose = (key: "miner" | "optimiser" | "normalise", label: string) => (
+    <MenuField
+      label={label}
+      offers={options[key]}
+      value={law[key]}
+      onChange={(value) => setLaw(key, value)}
+    />
+  );
+  const count = (key: "classes" | "per_class", label: string) => (
+    <label>
+      {label}
+      <StateNumber player={app} name={key} label={label} range={[2, limits[key]]} />
+    </label>
+  );
+  return (
+    <Panel hidden={app.hidden}>
+      <Part name="loss">
+        <LossPanel
+          schema={schema}
+          state={law}
+          onInput={() => app.draft()}
+          onRest={commit}
+          onLoss={commit}
+        >
+          <LossFormula loss={schema.losses[law.loss]} />
+        </LossPanel>
+      </Part>
+      <Section name="motion" title="Motion">
+        <div class="fields">
+          {choose("miner", "triplets")}
+          {choose("optimiser", "optimiser")}
+          {choose("normalise", "plane")}
+        </div>
+        <Control
+          schema={RATE}
+          value={law.step_size}
+          onInput={(x) => {
+            law.step_size = clamp(Number(x), ...limits.rate);
+          }}
+          onRest={commit}
+        />
+        <Pills
+          label="Which forces act"
+          pills={Object.entries(options.side).map(([value, { help }]) => ({ value, title: help }))}
+          value={law.side}
+          onChange={(side) => setLaw("side", side)}
+        />
+      </Section>
+      <Section name="start" title="Start">
+        <div class="fields">
+          <MenuField
+            label="start"
+            offers={options.start}
+            value={state.start}
+            onChange={(start) => app.restart({ start })}
+          />
+          {count("classes", "classes")}
+          {count("per_class", "per class")}
+          <SeedField player={app} />
+        </div>
+      </Section>
+      <Section name="shown" title="Shown">
+        <Switches
+          shown={app.shown}
+          rows={SHOWN}
+          onChange={(key, on) => {
+            app.shown[key] = on;
+            app.invalidate();
+          }}
+        />
+      </Section>
+      <Section name="take" title="Export">
+        <div class="pills">
+          <PresentButtons app={app} />
+          <button onClick={() => app.figure()}>Figure, PNG</button>
+          <ExportLinks
+            base={data.base}
+            page="charges"
+            query={() => String(app.drawing())}
+            formats={{ svg: "SVG", pdf: "PDF" }}
+          />
+          <a class="button" data-kind="npz" download="" href={app.files.npz}>
+            History, npz
+          </a>
+          <a class="button" data-kind="json" download="" href={app.files.json}>
+            History, JSON
+          </a>
+        </div>
+        <details>
+          <summary>Python that repeats this</summary>
+          <pre tabIndex={0}>{app.python}</pre>
+        </details>
+      </Section>
+    </Panel>
+  );
+}
