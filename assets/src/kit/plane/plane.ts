@@ -19,10 +19,11 @@ import { Link, decode, firstId, socketAddress } from "../socket.ts";
 import { paint, rasterise } from "./paint.ts";
 import { fromPixels, toPixels } from "./view.ts";
 import { cutChart, lawsChart } from "./charts.tsx";
-import { Explain } from "./explain.ts";
+import { Explain } from "./explain.tsx";
 import { Hand } from "./pointer.ts";
-import { Panel } from "./control_panel.ts";
-import { Lessons } from "./lessons.ts";
+import { controlPanel } from "./control_panel.tsx";
+import { Lessons } from "./lessons.tsx";
+import { showNotice } from "./notice.tsx";
 import { wayOut } from "./way_out.ts";
 
 const FINE = 81,
@@ -52,7 +53,7 @@ export class Fields<D extends FieldData = FieldData> {
   done: string[];
   schema: Schema;
   hand: Hand;
-  panel: Panel;
+  panel: ReturnType<typeof controlPanel>;
   explain: Explain;
   lessons: Lessons;
   whole: HTMLDivElement;
@@ -156,7 +157,7 @@ export class Fields<D extends FieldData = FieldData> {
   async build(data: D) {
     this.schema = await loadStyles(this.root, "kit/plane/plane.css");
     this.hand = new Hand(this);
-    this.panel = new Panel(this);
+    this.panel = controlPanel(this);
     this.explain = new Explain(this);
     this.lessons = new Lessons(this);
     this.root.append((this.whole = this.dom()));
@@ -461,7 +462,7 @@ export class Fields<D extends FieldData = FieldData> {
       scale,
       reference,
       settle,
-      ...(settle && this.explain.details.open ? { batch: this.batch } : {}),
+      ...(settle && this.explain.margins.open ? { batch: this.batch } : {}),
       ...this.extra(),
     });
   }
@@ -520,22 +521,13 @@ export class Fields<D extends FieldData = FieldData> {
     const slower = this.link.fallback ? "No direct connection. Figures take a little longer. " : "";
     if (f.bring !== undefined) this.bring = f.bring;
     const { text, label, change } = wayOut(f, scene, {
-        bring: this.hand.busy ? null : this.bring,
-        parameters: this.parameters(),
-        home: this.atHome(),
-        margin: this.schema.losses[scene.loss].margin,
-        fixed: this.hidden.has("reset"),
-      }),
-      said = JSON.stringify([slower, text, label, change]);
-    if (this.notice.dataset.said !== said) {
-      this.notice.dataset.said = said;
-      this.notice.replaceChildren(
-        slower + text,
-        ...(label
-          ? [el("button", { onclick: () => this.put(change, { keepScale: true }) }, label)]
-          : []),
-      );
-    }
+      bring: this.hand.busy ? null : this.bring,
+      parameters: this.parameters(),
+      home: this.atHome(),
+      margin: this.schema.losses[scene.loss].margin,
+      fixed: this.hidden.has("reset"),
+    });
+    showNotice(this.notice, slower + text, label, () => this.put(change, { keepScale: true }));
     this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((x: number) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
   }
 
