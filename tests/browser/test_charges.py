@@ -124,6 +124,12 @@ def test_a_slider_acts_at_the_step_shown_and_presets_are_states(page, server):
     page.wait_for_url(lambda url: "miner=semi_hard" in url and "then=" not in url)
     expect(page.get_by_label("triplets", exact=True)).to_have_value("semi_hard")
 
+    before = page.locator(".panel .formula").get_attribute("data-latex")
+    page.get_by_label("loss", exact=True).select_option("angular")
+    page.wait_for_url(re.compile("angular"))
+    expect(page.locator(".panel .formula .katex").first).to_be_visible()
+    assert page.locator(".panel .formula").get_attribute("data-latex") != before
+
 
 def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page, server):
     canvas = opened(page, server, "?socket=off")

@@ -47,7 +47,8 @@ export function Section({
   also?: string; // class
   children?: ComponentChildren;
 }) {
-  if (useHidden().has(name) || !toChildArray(children).length) return null;
+  const hidden = useHidden();
+  if ((name && hidden.has(name)) || !toChildArray(children).length) return null;
   return (
     <section class={also}>
       {title && <h4>{title}</h4>}
