@@ -3,6 +3,7 @@
 import { build } from "esbuild";
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { licences } from "./licences.js";
 
 const root = import.meta.dirname,
   out = join(root, "built");
@@ -10,7 +11,7 @@ const root = import.meta.dirname,
 // loaded later. inline.ts is added to a page as text.
 const isEntry = (file) =>
   [basename(dirname(file)), "inline"].includes(basename(file).replace(/\.tsx?$/, ""));
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
   entryPoints: globSync("src/**/*.{ts,tsx,css}", { cwd: root })
     .filter((file) => file.endsWith(".css") || isEntry(file))
     .map((file) => join(root, file)),
@@ -28,6 +29,11 @@ const { outputFiles } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   write: false,
+  metafile: true,
+});
+outputFiles.push({
+  path: join(out, "licences.txt"),
+  contents: Buffer.from(licences(metafile, process.cwd())),
 });
 
 if (process.argv.includes("--check")) {

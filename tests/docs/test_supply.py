@@ -1,5 +1,6 @@
 """Locks, licences, image and audit. `make locks` checks offline that the locks fit pyproject.toml and each other."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from pages.shared.server.static_files import files
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-torch.lock", "requirements-dev.lock")
@@ -62,6 +65,21 @@ def test_the_table_of_licences_holds_the_locked_versions():
         if ";" not in rest and name not in elsewhere:
             assert table[name][0].partition("+")[0] == version, "run make licences"
             assert table[name][1]
+
+
+def test_the_licences_of_the_served_npm_packages_are_in_the_table_and_their_texts_are_served():
+    text = (ROOT / "assets" / "built" / "licences.txt").read_text()
+    listed = re.findall(r"^(\S+) \| (\S+) \| (\S+) \| (\S+)$", text, re.M)
+    table = [line for line in (ROOT / "docs" / "licences.md").read_text().splitlines() if line[:1] == "|"]
+    locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    assert {"preact", "mediabunny"} <= {name for name, *_ in listed}
+    assert table[-len(listed) :] == [f"| {' | '.join(row)} |" for row in listed], "run make licences"
+    texts = text.split("\n\n\n======== ")[1:]
+    for (name, version, *_), words in zip(listed, texts, strict=True):
+        assert locked[f"node_modules/{name}"]["version"] == version
+        assert words.startswith(f"{name} ========")
+        assert len(words) > 500
+    assert files()["licences.txt"][1] == "text/plain"
 
 
 def test_the_project_is_under_the_mit_licence():

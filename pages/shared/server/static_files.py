@@ -16,7 +16,13 @@ from pages.shared.server.schema import schema
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 SOURCES, BUILT = ASSETS / "src", ASSETS / "built"
-TYPES = {".js": "text/javascript", ".css": "text/css", ".map": "application/json", ".bin": "application/octet-stream"}
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".map": "application/json",
+    ".txt": "text/plain",
+    ".bin": "application/octet-stream",
+}
 
 
 @cache
