@@ -35,6 +35,16 @@ export function rateAt(curves: Curves, side: Side, rate: Rate, k: number) {
   };
 }
 
+// Return the threshold at which both rates of the unseen classes are closest.
+export function equalErrors(curves: Curves) {
+  const gap = (k: number) =>
+    Math.abs(rateAt(curves, "unseen", "fmr", k).value - rateAt(curves, "unseen", "fnmr", k).value);
+  return curves.thresholds.reduce((best, t, k) => (gap(k) < best.gap ? { t, gap: gap(k) } : best), {
+    t: 0,
+    gap: Infinity,
+  }).t;
+}
+
 // Return the share of the pairs of a kind in each bar of the figure, which has several equal steps.
 export function density(curves: Curves, side: Side, kind: Kind) {
   const accepted = curves[`${side}_${kind}`],

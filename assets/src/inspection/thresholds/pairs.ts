@@ -1,6 +1,5 @@
 // Pairs of samples on both sides of the threshold.
-import type { Kind, Pair, Pairs, ThresholdData } from "./types.ts";
-import { el } from "../../kit/dom.ts";
+import type { Kind, Pair, Pairs } from "./types.ts";
 
 // Return the position of the first pair that reaches threshold k.
 // bins: ascending
@@ -52,65 +51,4 @@ export function group(
       value: pairs[`${kind}_value`][at],
       pages: pairs[`${kind}_opened`][at],
     }));
-}
-
-// Return both images of a pair with its similarity and its links. Images and links need no further
-// data, so a pair can be opened in a new tab, too.
-export function figure(
-  { kind, samples, names, value, pages }: Pair,
-  data: ThresholdData,
-  open: (page: string, samples: Record<string, number>) => void,
-) {
-  const link = (page: string, text: string, of: Record<string, number>) => {
-    const query = new URLSearchParams(data.parameters);
-    for (const [name, sample] of Object.entries(of)) query.set(name, String(sample));
-    return el(
-      "a",
-      {
-        href: `${page}?${query}`,
-        onclick: (event) => {
-          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-          event.preventDefault(); // following the link would load the whole app again
-          open(page, of);
-        },
-      },
-      text,
-    );
-  };
-  const [first, second] = samples,
-    image = (sample: number, name: string) =>
-      el(
-        "figure",
-        {},
-        el("img", {
-          src: `${data.images}${sample}?large=1`,
-          alt: `${name}, sample ${sample}`,
-          draggable: "false",
-        }),
-        ...(kind === "different" ? [el("figcaption", { title: name }, name)] : []),
-      );
-  return el(
-    "li",
-    { class: `pair ${kind}` },
-    el("div", { class: "both" }, ...samples.map((sample, i) => image(sample, names[i]))),
-    el(
-      "p",
-      {},
-      el("b", {}, value.toFixed(3).replace("-", "−")),
-      ...(kind === "same" ? [el("span", { class: "name", title: names[0] }, names[0])] : []),
-      el(
-        "span",
-        { class: "links" },
-        ...(pages & 2
-          ? [
-              link("failures", "Forces", {
-                query: first,
-                [kind === "same" ? "right" : "wrong"]: second,
-              }),
-            ]
-          : []),
-        ...(pages & 1 ? [link("explore", "On the map", { point: first, query: second })] : []),
-      ),
-    ),
-  );
 }

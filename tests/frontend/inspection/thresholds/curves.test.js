@@ -3,6 +3,7 @@ import { test } from "node:test";
 import {
   closest,
   density,
+  equalErrors,
   rateAt,
   worstClasses,
 } from "../../../../assets/src/inspection/thresholds/curves.ts";
@@ -41,6 +42,10 @@ test("rates count accepted pairs of different classes and rejected pairs of the 
     of: 10,
     within: [13, 18],
   });
+});
+
+test("both rates are closest at the threshold of equal errors", () => {
+  assert.equal(equalErrors(curves), 0.5); // 10 % and 20 %
 });
 
 test("the bars hold all pairs", () => {
