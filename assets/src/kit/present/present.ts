@@ -1,6 +1,6 @@
 // Presentation mode: a page's figure fills the window, opened by a key, a button among the exports,
 // or the address. Its modules are loaded on first use.
-import type { Stage } from "./stage.ts";
+import type { Stage } from "./stage.tsx";
 import type { Carded } from "../film/card.ts";
 import type { Presentable, Presentation } from "../types.ts";
 import { el, save } from "../dom.ts";
@@ -40,7 +40,7 @@ export async function enter() {
   coming = true;
   const { app } = offered;
   await app.ready;
-  const module = await import("./stage.ts");
+  const module = await import("./stage.tsx");
   coming = false;
   if (offered?.app !== app) {
     await enter(); // component that was registered meanwhile

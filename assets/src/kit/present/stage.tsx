@@ -3,74 +3,47 @@
 // else is only hidden.
 import { asset } from "../address.ts";
 import type { Presentable, Presentation } from "../types.ts";
-import { el, setText, styled } from "../dom.ts";
+import { render } from "preact";
+import { el, styled } from "../dom.ts";
 import { captionOf, lossOf } from "./caption.ts";
 import { partsOf, selectorsOf } from "./parts.ts";
-import { Notes } from "./notes.ts";
+import { Notes } from "./notes.tsx";
 
 const LOOK = 300; // ms between two updates of caption and notes
 const SMALLEST = 0.62; // smallest scale of the type of a one-line caption
 
 export class Stage {
-  app: Presentable;
+  readonly app: Presentable;
   about: Presentation;
-  left: () => void;
-  whole: HTMLElement;
-  root: ShadowRoot;
-  sheet: CSSStyleSheet;
-  names: string[];
-  notes: Notes;
-  caption: HTMLParagraphElement;
-  list: HTMLDivElement;
-  chooser: HTMLDetailsElement;
-  notesButton: HTMLButtonElement;
-  bar: HTMLDivElement;
-  cell: HTMLDivElement;
-  observer: ResizeObserver;
-  focused: HTMLElement | null | undefined;
-  looking: number | undefined;
-  asleep: HTMLElement[] = []; // elements below the figure, inert meanwhile
-  over = false;
+  private readonly left: () => void;
+  private readonly whole: HTMLElement;
+  private readonly root: ShadowRoot;
+  private readonly sheet = new CSSStyleSheet();
+  private readonly notes = new Notes(() => this.notesContent());
+  private readonly bar = el("div", {
+    class: "present-bar",
+    role: "group",
+    "aria-label": "lecture",
+  });
+  private readonly cell = el("div", { class: "present-cell", "aria-hidden": "true" });
+  private readonly observer = new ResizeObserver(() => this.room());
+  private readonly asleep: HTMLElement[] = []; // elements below the figure, inert meanwhile
+  private names: string[];
+  private choosing = false; // the list of parts is open
+  private message = ""; // replaces the caption
+  private focused: HTMLElement | null | undefined;
+  private looking: ReturnType<typeof setInterval> | undefined;
+  private over = false;
 
+  // left: called once the presentation ends
   constructor(app: Presentable, about: Presentation, left: () => void) {
     this.app = app;
     this.about = about;
     this.left = left;
     this.whole = app.whole;
     this.root = this.whole.getRootNode() as ShadowRoot;
-    this.sheet = new CSSStyleSheet();
     const asked = new URLSearchParams(location.search).get("controls");
     this.names = asked === null ? about.controls : asked.slice(0, 500).split(",").filter(Boolean);
-    this.notes = new Notes(() => this.notesContent());
-    this.caption = el("p", { class: "present-caption" });
-    this.list = el("div", { class: "present-list" });
-    this.chooser = el(
-      "details",
-      { class: "present-chooser" },
-      el("summary", { title: "what is shown next to the figure" }, "Controls"),
-      this.list,
-    );
-    this.chooser.addEventListener("toggle", () => this.choices());
-    const button = (text: string, title: string, act: () => void) =>
-      el("button", { title, onclick: act }, text);
-    this.notesButton = button("Notes", "Speaker notes in a second window (S)", () =>
-      this.openNotes(),
-    );
-    this.bar = el(
-      "div",
-      { class: "present-bar", role: "group", "aria-label": "lecture" },
-      this.caption,
-      el(
-        "div",
-        { class: "present-tools" },
-        this.chooser,
-        this.notesButton,
-        button("Full screen", "Full screen (F)", () => this.toggleFullscreen()),
-        button("Leave", "Back to the page (Esc)", () => this.leave()),
-      ),
-    );
-    this.cell = el("div", { class: "present-cell", "aria-hidden": "true" });
-    this.observer = new ResizeObserver(() => this.room());
   }
 
   async enter() {
@@ -123,7 +96,7 @@ export class Stage {
   }
 
   // Make everything below the figure inert, for Tab and for screen readers.
-  makeRestInert() {
+  private makeRestInert() {
     let node: Node | null = this.whole;
     while (node && node !== document.body) {
       const parent = (
@@ -141,9 +114,10 @@ export class Stage {
   key(event: KeyboardEvent) {
     if (event.key === "Escape") {
       if (this.root.querySelector("dialog[open]")) return;
-      if (this.chooser.open) {
-        this.chooser.open = false;
-        this.chooser.querySelector("summary")?.focus();
+      if (this.choosing) {
+        this.choosing = false;
+        this.look();
+        this.bar.querySelector("summary")?.focus();
       } else this.leave();
     } else if (event.key === "s") this.openNotes();
     else if (event.key === "f") this.toggleFullscreen();
@@ -151,20 +125,24 @@ export class Stage {
     event.preventDefault();
   }
 
-  toggleFullscreen() {
+  private toggleFullscreen() {
     if (document.fullscreenElement) document.exitFullscreen();
     else document.documentElement.requestFullscreen().catch(() => {});
   }
 
-  openNotes() {
-    if (!this.notes.open(this.about.title))
-      setText(this.caption, "The browser blocked the notes window. Allow pop-ups for this page.");
+  private openNotes() {
+    const opened = this.notes.open(this.about.title);
+    this.message = opened
+      ? ""
+      : "The browser blocked the notes window. Allow pop-ups for this page.";
+    this.look();
   }
 
   // ---- parts next to the figure
-  choose(names: string[]) {
+  private choose(names: string[]) {
     this.names = names;
-    const kept = `:is(${[".frame", ".present-bar", ".present-cell", ...this.pictures(), ...selectorsOf(names)].join(", ")})`,
+    const views = this.about.picture === "views" ? [".views"] : [];
+    const kept = `:is(${[".frame", ".present-bar", ".present-cell", ...views, ...selectorsOf(names)].join(", ")})`,
       side = ":is(.panel, .ranks, .middle)";
     this.sheet.replaceSync(`
       .presenting :not(${kept}, ${kept} *, :has(${kept}), style, link) { display: none !important; }
@@ -173,28 +151,8 @@ export class Stage {
     this.write(names);
   }
 
-  // Return the selectors that belong to the figure in addition to its frames.
-  pictures() {
-    return this.about.picture === "views" ? [".views"] : [];
-  }
-
-  choices() {
-    if (!this.chooser.open) return;
-    this.list.replaceChildren(
-      ...partsOf(this.whole).map(({ name, title }) => {
-        const box = el("input", { type: "checkbox", checked: this.names.includes(name) });
-        box.addEventListener("change", () =>
-          this.choose(
-            box.checked ? [...this.names, name] : this.names.filter((each) => each !== name),
-          ),
-        );
-        return el("label", {}, box, title);
-      }),
-    );
-  }
-
   // Write the chosen parts into the address; null removes the presentation parameters.
-  write(names: string[] | null) {
+  private write(names: string[] | null) {
     const address = new URLSearchParams(location.search);
     address.delete("present");
     address.delete("controls");
@@ -207,7 +165,7 @@ export class Stage {
   }
 
   // Measure the largest square that fits.
-  room() {
+  private room() {
     const { clientWidth: width, clientHeight: height } = this.cell;
     this.whole.style.setProperty("--cell-width", `${width}px`);
     this.whole.style.setProperty("--cell-height", `${height}px`);
@@ -216,25 +174,70 @@ export class Stage {
   }
 
   // ---- caption and notes
-  look() {
-    const text = captionOf(this.whole, this.about);
-    if (this.caption.textContent !== text) {
-      setText(this.caption, text);
-      this.line();
-    }
-    this.notes.show(this.notesContent());
+  private look() {
+    render(this.content(), this.bar);
+    this.line();
+    this.notes.show();
+  }
+
+  private content() {
+    const { whole, about, names } = this,
+      toggle = (name: string) =>
+        this.choose(
+          names.includes(name) ? names.filter((each) => each !== name) : [...names, name],
+        );
+    return (
+      <>
+        <p class="present-caption">{this.message || captionOf(whole, about)}</p>
+        <div class="present-tools">
+          <details
+            class="present-chooser"
+            open={this.choosing}
+            onToggle={(event) => {
+              this.choosing = event.currentTarget.open;
+              this.look();
+            }}
+          >
+            <summary title="what is shown next to the figure">Controls</summary>
+            <div class="present-list">
+              {this.choosing &&
+                partsOf(whole).map(({ name, title }) => (
+                  <label key={name}>
+                    <input
+                      type="checkbox"
+                      checked={names.includes(name)}
+                      onChange={() => toggle(name)}
+                    />
+                    {title}
+                  </label>
+                ))}
+            </div>
+          </details>
+          <button title="Speaker notes in a second window (S)" onClick={() => this.openNotes()}>
+            Notes
+          </button>
+          <button title="Full screen (F)" onClick={() => this.toggleFullscreen()}>
+            Full screen
+          </button>
+          <button title="Back to the page (Esc)" onClick={() => this.leave()}>
+            Leave
+          </button>
+        </div>
+      </>
+    );
   }
 
   // Shrink the type of a long caption so that it fits on one line.
-  line() {
-    const { caption } = this;
+  private line() {
+    const caption = this.bar.querySelector<HTMLElement>(".present-caption");
+    if (!caption) return;
     caption.style.fontSize = "";
     const share = caption.clientWidth / Math.max(caption.scrollWidth, 1);
     if (share < 1) caption.style.fontSize = `${Math.max(share, SMALLEST) * 100}%`;
   }
 
   // Return what the speaker's window shows: the notes and the state of the figure.
-  notesContent() {
+  private notesContent() {
     const { whole, about } = this,
       text = (node: Element | null) => node?.textContent?.trim() ?? "";
     const shown: [string, string][] = [];
