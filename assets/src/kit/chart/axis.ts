@@ -23,7 +23,9 @@ export function position({ low, high, scale = "linear" }: Axis, from: number, to
   const [f] = SCALES[scale],
     start = f(low),
     unit = (to - from) / (f(high) - start);
-  return (value: number) => from + unit * (f(value) - start);
+  return scale === "linear"
+    ? (value: number) => from + unit * (value - start)
+    : (value: number) => from + unit * (f(value) - start);
 }
 
 // Return the value at a share of the length of an axis; shares are limited to 0..1.

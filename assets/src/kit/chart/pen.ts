@@ -22,6 +22,7 @@ export interface Words {
   align?: "left" | "right";
   colour?: string;
 }
+export type Segment = [x0: number, y0: number, x1: number, y1: number];
 const OVERHANG = 6; // pixels by which lines and dots may exceed the axes
 
 export class Pen {
@@ -55,16 +56,16 @@ export class Pen {
   // at a base line.
   xAxis(most: number, line: "grid" | "mark" = "grid") {
     const { ctx, ink, left, right, top, base, frame } = this,
-      isMark = line === "mark",
-      colour = isMark ? ink.axis : ink.grid;
+      isMark = line === "mark";
     ctx.fillStyle = ink.text;
     ctx.textAlign = "center";
-    if (isMark) this.segment([left, base + 0.5], [right, base + 0.5], colour);
+    const lines: Segment[] = isMark ? [[left, base + 0.5, right, base + 0.5]] : [];
     for (const { value, text } of ticks(frame.x, most)) {
       const x = Math.round(this.x(value)) + 0.5;
-      this.segment([x, isMark ? base + 4 : top], [x, base], colour);
+      lines.push([x, isMark ? base + 4 : top, x, base]);
       ctx.fillText(text, x, base + (isMark ? 17 : 14));
     }
+    this.segments(lines, isMark ? ink.axis : ink.grid);
     ctx.fillText(frame.x.name ?? "", (left + right) / 2, frame.height - 4);
   }
 
@@ -73,11 +74,12 @@ export class Pen {
     const { ctx, ink, left, right } = this;
     ctx.fillStyle = ink.text;
     ctx.textAlign = "right";
-    for (const { value, text } of marks) {
+    const lines = marks.map(({ value, text }): Segment => {
       const y = Math.round(this.y(value)) + 0.5;
-      this.segment([left, y], [right, y], ink.grid);
-      ctx.fillText(text, left - 5, y + 3);
-    }
+      if (text) ctx.fillText(text, left - 5, y + 3);
+      return [left, y, right, y];
+    });
+    this.segments(lines, ink.grid);
   }
 
   // Draw something that is cut off where it leaves the area between the axes.
@@ -100,12 +102,12 @@ export class Pen {
   }
 
   across(y: number, colour: string, stroke: Stroke = {}) {
-    this.segment([this.left, this.y(y)], [this.right, this.y(y)], colour, stroke);
+    this.segments([[this.left, this.y(y), this.right, this.y(y)]], colour, stroke);
   }
 
   down(x: number, colour: string, stroke: Stroke = {}) {
     const at = Math.round(this.x(x)) + 0.5;
-    this.segment([at, this.top], [at, this.base], colour, stroke);
+    this.segments([[at, this.top, at, this.base]], colour, stroke);
   }
 
   dot(x: number, y: number, colour: string, radius = 3.2, rim = this.ink.rim) {
@@ -135,11 +137,14 @@ export class Pen {
     halo(ctx, words, shown, this.y(y) + dy, colour, ink.page);
   }
 
-  // Draw a line between two points in pixels.
-  segment(from: [number, number], to: [number, number], colour: string, stroke: Stroke = {}) {
-    this.ctx.beginPath();
-    this.ctx.moveTo(...from);
-    this.ctx.lineTo(...to);
+  // Draw lines between points in pixels.
+  segments(lines: Segment[], colour: string, stroke?: Stroke) {
+    const { ctx } = this;
+    ctx.beginPath();
+    for (const [x0, y0, x1, y1] of lines) {
+      ctx.moveTo(x0, y0);
+      ctx.lineTo(x1, y1);
+    }
     this.stroke(colour, stroke);
   }
 

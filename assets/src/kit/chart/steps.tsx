@@ -103,11 +103,17 @@ export function paintSteps(
   { title, top, theme }: { title?: string; top?: number; theme: Theme },
 ) {
   const stride = Math.max(1, Math.ceil((last + 1) / MOST_POINTS)),
-    steps = Float64Array.from({ length: Math.floor(last / stride) + 1 }, (_, i) => i * stride),
+    count = Math.floor(last / stride) + 1,
+    sample = (value: (step: number) => number) => {
+      const values = new Float64Array(count);
+      for (let i = 0; i < count; i++) values[i] = value(i * stride);
+      return values;
+    },
+    steps = sample((k) => k),
     curves = lines.map((line) => ({
       line,
-      values: steps.map((k) => line.value(k)),
-      noisy: line.noisy && steps.map(line.noisy),
+      values: sample((k) => line.value(k)),
+      noisy: line.noisy && sample(line.noisy),
     })),
     high = top ?? roundUp(curves.flatMap(({ values, noisy }) => [largest(values), largest(noisy)])),
     x = { low: 0, high: Math.max(last, FEWEST_STEPS) },
@@ -117,14 +123,12 @@ export function paintSteps(
     { value: high / 2, text: "" },
     { value: high, text: brief(high) },
   ]);
-  pen.inside(() => {
-    for (const { line, values, noisy } of curves) {
-      if (noisy) pen.curve(steps, noisy, line.colour, { width: 0.8, alpha: 0.3 });
-      pen.curve(steps, values, line.colour, { width: 1.7, dash: line.dash });
-    }
-    for (const k of marks) pen.down(k, pen.ink.faint, { dash: [2, 3] });
-    pen.down(step, pen.ink.text);
-  });
+  for (const { line, values, noisy } of curves) {
+    if (noisy) pen.curve(steps, noisy, line.colour, { width: 0.8, alpha: 0.3 });
+    pen.curve(steps, values, line.colour, { width: 1.7, dash: line.dash });
+  }
+  for (const k of marks) pen.down(k, pen.ink.faint, { dash: [2, 3] });
+  pen.down(step, pen.ink.text);
   paintLegend(pen, title, lines, Math.min(step, last));
 }
 
@@ -143,16 +147,16 @@ function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: n
   }
   for (const { name, colour, dash, value } of lines) {
     if (!name) continue;
-    pen.segment([x, 6.5], [x + 14, 6.5], colour, { width: 1.7, dash });
+    pen.segments([[x, 6.5, x + 14, 6.5]], colour, { width: 1.7, dash });
     x += 18;
     write(`${name} ${brief(value(step))}`);
     x += 10;
   }
 }
 
-function largest(values: Iterable<number> = []) {
+function largest(values: ArrayLike<number> = []) {
   let high = 0;
-  for (const value of values) if (value > high) high = value;
+  for (let i = 0; i < values.length; i++) if (values[i] > high) high = values[i];
   return high;
 }
 
