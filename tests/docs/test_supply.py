@@ -73,7 +73,7 @@ def test_the_licences_of_the_served_npm_packages_are_in_the_table_and_their_text
     table = [line for line in (ROOT / "docs" / "licences.md").read_text().splitlines() if line[:1] == "|"]
     locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
     assert {"preact", "mediabunny"} <= {name for name, *_ in listed}
-    assert table[-len(listed) :] == [f"| {' | '.join(row)} |" for row in listed], "run make licences"
+    assert table[-len(listed) :] == [f"| {' | '.join(row)} |" for row in listed], "run npm run build"
     texts = text.split("\n\n\n======== ")[1:]
     for (name, version, *_), words in zip(listed, texts, strict=True):
         assert locked[f"node_modules/{name}"]["version"] == version
