@@ -36,6 +36,7 @@ import { grid, labels, numbers } from "./axes.ts";
 import { Handles } from "./handles.ts";
 import { renderLegend } from "./legend.tsx";
 import { listen, zoomBy } from "./pointer.ts";
+import { renderTools, toolsOf } from "./tools.tsx";
 import { pixels } from "./view.ts";
 
 const REST = 250, // ms after the last key or turn of the wheel until a gesture has ended
@@ -49,12 +50,15 @@ export class Figure<Hit = unknown> {
   busy: HTMLElement | null = null; // what is being dragged
   cursor: At | null = null; // where the pointer or the arrow keys look
   private readonly spec: FigureSpec<Hit>;
+  readonly tools = el("div", { class: "zoom" });
+  private readonly keys = el("span", { style: "display: contents" });
   private readonly tip = el("div", { class: "tip", hidden: true });
   private readonly live = el("div", { class: "hidden", "aria-live": "polite" });
   private readonly sizes = new ResizeObserver(() => this.resize());
   private size: [width: number, height: number] = [0, 0];
   private theme: Theme = "light";
-  private request = 0;
+  request = 0; // 0: nothing waits to be painted
+  private shown = ""; // legend and buttons as they are rendered
   private resting: ReturnType<typeof setTimeout> | undefined;
   private announcing: ReturnType<typeof setTimeout> | undefined;
 
@@ -62,8 +66,9 @@ export class Figure<Hit = unknown> {
     this.spec = spec;
     this.canvas = el("canvas", { class: spec.class, role: "img", "aria-label": spec.label });
     if (spec.hover || spec.setView || spec.key) this.canvas.tabIndex = 0;
-    this.root.append(this.canvas, this.tip, this.live);
-    this.handles = new Handles(this, this.root, () => spec.handles?.() ?? []);
+    this.legend.append(this.keys);
+    this.root.append(this.canvas, this.tip, this.tools, this.live);
+    this.handles = new Handles(this, this.tip, () => spec.handles?.() ?? []);
     listen(this, spec, this.handles);
     this.sizes.observe(this.root);
   }
@@ -207,8 +212,20 @@ export class Figure<Hit = unknown> {
     ctx.clearRect(0, 0, width, height);
     this.draw(ctx, false);
     this.handles.sync();
-    const { legend } = this.spec;
-    if (legend) renderLegend(this.legend, legend(), this.theme);
+    this.surround();
+  }
+
+  // Render legend and buttons if they have changed.
+  private surround(): void {
+    const { theme, spec } = this,
+      keys = spec.legend?.() ?? [],
+      tools = toolsOf(spec as FigureSpec, (factor) => this.zoom(factor)),
+      now = JSON.stringify([theme, keys, tools]);
+    if (now === this.shown) return;
+    this.shown = now;
+    renderLegend(this.keys, keys, theme);
+    renderTools(this.tools, tools);
+    this.tools.hidden = !tools.length;
   }
 
   private export(ctx: Context): void {

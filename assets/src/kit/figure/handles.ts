@@ -20,15 +20,16 @@ export interface Host {
 
 /** The buttons of a figure's handles, by name. */
 export class Handles {
-  readonly buttons = new Map<string, HTMLButtonElement>();
+  private readonly buttons = new Map<string, HTMLButtonElement>();
   private list: Handle[] = [];
   private readonly host: Host;
-  private readonly root: HTMLElement;
+  private readonly before: Element;
   private readonly read: () => Handle[];
 
-  constructor(host: Host, root: HTMLElement, read: () => Handle[]) {
+  /** The buttons are put before an element of the figure. */
+  constructor(host: Host, before: Element, read: () => Handle[]) {
     this.host = host;
-    this.root = root;
+    this.before = before;
     this.read = read;
   }
 
@@ -68,6 +69,12 @@ export class Handles {
         reach,
       );
     return best;
+  }
+
+  /** Return the button of a handle. */
+  get(name: string): HTMLButtonElement | undefined {
+    if (!this.buttons.has(name)) this.sync();
+    return this.buttons.get(name);
   }
 
   /** Drag a handle until the pointer is released; it stays within the canvas. */
@@ -112,7 +119,7 @@ export class Handles {
     });
     button.addEventListener("keydown", (event) => this.key(event, name));
     this.buttons.set(name, button);
-    this.root.append(button);
+    this.before.before(button);
     return button;
   }
 

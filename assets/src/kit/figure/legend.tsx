@@ -9,14 +9,15 @@ export interface Key {
   text: string;
   mark?: "line" | "dashed" | "dotted" | "hatched" | "disc" | "square"; // default: line
   colour?: string; // default: the colour of text
-  ramp?: { colour(t: number): number[]; low: string; high: string };
+  // `colour`, of 0..1, stays the same function as long as it has the same colours
+  ramp?: { colour(t: number, theme: Theme): number[]; low: string; high: string };
   hidden?: boolean;
 }
 
 function Ramp({ colour, low, high, theme }: NonNullable<Key["ramp"]> & { theme: Theme }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
-    if (canvas.current) paintScale(canvas.current, colour);
+    if (canvas.current) paintScale(canvas.current, (t) => colour(t, theme));
   }, [colour, theme]);
   return (
     <>

@@ -44,6 +44,14 @@ export interface Drag {
   end?(at: At, moved: boolean): void;
 }
 
+/** A button in the corner of the figure. */
+export interface Tool {
+  text: string;
+  title: string;
+  act(): void;
+  disabled?: boolean; // shown only: a disabled button would swallow the keys of its user
+}
+
 /** "start": before the first change of a gesture; "move": after each; "end": once it is over. */
 export type Phase = "start" | "move" | "end";
 
@@ -73,6 +81,8 @@ export interface FigureSpec<Hit = unknown> {
   key?(event: KeyboardEvent): boolean | void; // further keys; true: handled
 
   // -- what belongs to it
+  tools?(): Tool[]; // before those that zoom, which a figure with `setView` has
+  showAll?(): void; // sets a view that shows everything: one more button
   axes?: Marks; // grid below and numbers above what `draw` paints
   legend?(): Key[];
   describe?(): string; // the state in words, announced after each gesture

@@ -20,6 +20,7 @@ import {
   settingOf,
 } from "../panel/panel.tsx";
 import type { Places } from "../panel/panel.tsx";
+import { marginOf } from "./parameters.ts";
 
 const MU: Parameter = {
   name: "mu",
@@ -81,7 +82,7 @@ export function controlPanel(app: Fields) {
             <Section name="points" title="Points">
               <PointRows places={places} {...pointActions(app)} />
               <div class="menus below-points">
-                <SceneMenu app={app} label="snap" name="snap" then={() => app.hand.snapNow()} />
+                <SceneMenu app={app} label="snap" name="snap" then={() => app.edit.snap()} />
               </div>
             </Section>
             <Layers app={app} />
@@ -109,7 +110,9 @@ function LossSections({ app }: { app: Fields }) {
     { title, controls } = losses[scene.loss],
     normalised = scene.margin === "normalised",
     choosesMargin =
-      app.margin(scene.loss).margin === "normalised" && !hidden.has("margin") && !hidden.has("m1");
+      marginOf(app.schema, scene.loss).margin === "normalised" &&
+      !hidden.has("margin") &&
+      !hidden.has("m1");
   return (
     <>
       <section>
@@ -119,7 +122,7 @@ function LossSections({ app }: { app: Fields }) {
             <button
               class="reset"
               title="Reset parameters, points and view"
-              onClick={() => app.reset()}
+              onClick={() => app.edit.reset()}
             >
               Reset
             </button>
@@ -134,7 +137,7 @@ function LossSections({ app }: { app: Fields }) {
             value={scene.loss}
             onChange={(loss) => {
               app.lessons.preset = undefined;
-              app.put({ loss, ...app.margin(loss) });
+              app.edit.put({ loss, ...marginOf(app.schema, loss) });
             }}
           />
         )}
@@ -166,9 +169,7 @@ function LossSections({ app }: { app: Fields }) {
             label="kind of margin"
             pills={MARGINS}
             value={scene.margin}
-            onChange={(margin) =>
-              app.put({ margin: margin as typeof scene.margin }, { keepScale: true })
-            }
+            onChange={(margin) => app.edit.put({ margin: margin as typeof scene.margin }, true)}
           />
         )}
       </section>
@@ -182,13 +183,13 @@ const pointActions = (
   onProbe(name) {
     app.touch();
     app.scene.probe = name;
-    app.scale = app.reference = null;
+    app.requests.rescale();
     app.rest();
     app.explain.build();
   },
   onMove(name, axis, x) {
     app.touch();
-    app.scene[name] = app.hand.snapped(name, app.scene[name].with(axis, x));
+    app.scene[name] = app.edit.snapped(name, app.scene[name].with(axis, x));
     app.rest();
     return app.scene[name];
   },
@@ -224,15 +225,7 @@ const SceneMenu = ({
 const Layers = ({ app }: { app: Fields }) => (
   <Section name="shown" title="Shown">
     <div class="menus">
-      <SceneMenu
-        app={app}
-        label="colour"
-        name="shade"
-        then={() => {
-          app.scale = null;
-          app.colourBar();
-        }}
-      />
+      <SceneMenu app={app} label="colour" name="shade" then={() => app.requests.rescale(true)} />
       <SceneMenu app={app} label="equipotentials" name="lines" />
       <SceneMenu app={app} label="field" name="flow" />
     </div>
@@ -261,7 +254,7 @@ function Figures({ app }: { app: Fields }) {
     const { figure: _figure, panel: _panel, caption: _caption, ...scene } = presets[index];
     lessons.preset = index;
     lessons.situation = undefined;
-    app.put({ ...plain, ...scene });
+    app.edit.put({ ...plain, ...scene });
     lessons.situations();
   };
   return (

@@ -213,7 +213,7 @@ function MarginRow({ app, row }: { app: Fields; row: Margin }) {
         <p class="caption">{row.error}</p>
       ) : (
         <button
-          onClick={() => app.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" })}
+          onClick={() => app.edit.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" })}
         >
           {row.label}
         </button>

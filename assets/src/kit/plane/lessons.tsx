@@ -1,19 +1,22 @@
 // Introduction of the plane: the opening animation, a row of presets, and the guided tour.
 import type { Place, Situation } from "../types.ts";
 import type { Fields } from "./plane.ts";
-import type { Scene, FieldData } from "./types.ts";
+import type { Scene } from "./types.ts";
 import { div } from "../dom.ts";
+import { animate } from "../figure/motion.ts";
+import { rounded } from "../figure/view.ts";
 import { Pills, mountPanel } from "../panel/panel.tsx";
-import { rounded } from "./view.ts";
+import { orbitOf } from "./orbit.ts";
 
 export class Lessons {
-  app: Fields<FieldData>;
+  app: Fields;
   row = div("lessons");
   show: () => void;
   preset: number | undefined;
   situation: string | undefined;
   tourStep: number | null = null;
   home: Place | null = null; // place of the negative while it circles
+  stop = () => {}; // ends its circling
 
   constructor(app: Fields) {
     this.app = app;
@@ -36,7 +39,7 @@ export class Lessons {
   choose({ name, scene }: Situation) {
     this.situation = name;
     this.preset = undefined;
-    this.app.put(scene);
+    this.app.edit.put(scene);
     this.situations();
   }
 
@@ -63,7 +66,7 @@ export class Lessons {
   step(index: number) {
     const step = this.app.schema.tour[index];
     this.preset = this.situation = undefined;
-    this.app.put(step.scene);
+    this.app.edit.put(step.scene);
     this.tourStep = index;
     this.show();
     this.mark(step.look);
@@ -72,7 +75,7 @@ export class Lessons {
 
   endTour() {
     this.situations();
-    this.app.canvas.focus({ preventScroll: true });
+    this.app.figure.canvas.focus({ preventScroll: true });
   }
 
   // Highlight the control that a step describes.
@@ -88,30 +91,26 @@ export class Lessons {
   // it.
   orbit() {
     const { app } = this,
-      home = [...app.scene.negative],
-      at = circle(app.scene);
-    app.handles.anchor.classList.add("pulse");
-    this.home = home;
-    const begin = performance.now() + 400;
-    const step = (now: number) => {
-      if (this.home !== home) return;
-      const t = Math.min(Math.max((now - begin) / 6000, 0), 1);
-      app.scene.negative = t < 1 ? at(t * t * (3 - 2 * t)) : home;
-      app.move();
-      if (t < 1) requestAnimationFrame(step);
-      else {
+      at = orbitOf(app.scene);
+    app.figure.handles.get("anchor")?.classList.add("pulse");
+    this.home = at(1);
+    this.stop = animate(
+      6000,
+      (share) => {
+        app.scene.negative = at(share);
+        app.move();
+        if (share < 1) return;
         this.home = null;
         app.rest(false);
-      }
-    };
-    requestAnimationFrame(step);
+      },
+      400,
+    );
   }
 
   // Return the same motion for a recording.
   motion() {
     const { app } = this,
-      home = [...app.scene.negative],
-      at = circle(app.scene);
+      at = orbitOf(app.scene);
     return {
       title: "N goes around A and P",
       pose: (share: number) => {
@@ -120,7 +119,7 @@ export class Lessons {
         app.move();
       },
       end: () => {
-        app.scene.negative = home;
+        app.scene.negative = at(1);
         app.rest(false);
       },
     };
@@ -136,22 +135,12 @@ export class Lessons {
   }
 
   still() {
-    this.app.handles.anchor.classList.remove("pulse");
+    this.app.figure.handles.get("anchor")?.classList.remove("pulse");
+    this.stop();
     if (!this.home) return;
     this.app.scene.negative = this.home;
     this.home = null;
   }
-}
-
-// Return the place of the negative after a share 0..1 of a circle around the middle of the pair.
-function circle({ anchor, positive, negative: [x, y] }: Scene) {
-  const [cx, cy] = [0, 1].map((i) => (anchor[i] + positive[i]) / 2),
-    radius = Math.hypot(x - cx, y - cy),
-    from = Math.atan2(y - cy, x - cx);
-  return (share: number) => {
-    const angle = from + 2 * Math.PI * share;
-    return [cx + radius * Math.cos(angle), cy + radius * Math.sin(angle)];
-  };
 }
 
 function Situations({ lessons }: { lessons: Lessons }) {

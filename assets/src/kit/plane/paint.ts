@@ -3,9 +3,10 @@
 import type { Box, Extra, Painted, Rasters, Scene } from "./types.ts";
 import type { Context, Ink, Theme } from "../types.ts";
 import { drawing } from "../dom.ts";
-import { INK, halo, niceStep, rampColour, signedColour } from "../colours.ts";
+import { INK, halo, rampColour, signedColour } from "../colours.ts";
 import { stripes, veiled } from "../veil.ts";
-import { toPixels } from "./view.ts";
+import { grid, numbers } from "../figure/axes.ts";
+import { plane } from "../figure/view.ts";
 import {
   arrows,
   cutLine,
@@ -58,7 +59,7 @@ export function rasterise(
   };
 }
 
-// Draw a field: its contents and the switches of the scene select the layers.
+// Draw a field on a clear canvas: its contents and the switches of the scene select the layers.
 export function paint(
   ctx: Context,
   size: number,
@@ -69,10 +70,10 @@ export function paint(
   extra: Extra = {},
 ) {
   const ink = INK[theme],
-    at = toPixels(scene.view, size);
-  ctx.clearRect(0, 0, size, size);
+    view = plane(scene.view, size),
+    at = view.to;
   if (!field) {
-    grid(ctx, size, scene.view, ink);
+    grid(ctx, view, ink);
   } else {
     // The last answer may belong to a previous view: draw it at its own place.
     const [fx, fy, fh] = field.view,
@@ -83,7 +84,7 @@ export function paint(
     if (rasters?.colour) ctx.drawImage(rasters.colour, left, top, side, side);
     if (field.patches) outside(ctx, field, box, size, ink);
     else if (rasters?.veil && scene.region !== false) veiled(ctx, size, rasters.veil, box, ink);
-    grid(ctx, size, scene.view, ink);
+    grid(ctx, view, ink);
     if (field.contours) contours(ctx, field, box, ink, !extra.moving);
     if (scene.region !== false) boundaries(ctx, field, box, ink);
     if (field.mining) mining(ctx, scene, field.mining, at, size, ink);
@@ -99,7 +100,7 @@ export function paint(
     if (scene.forces !== false)
       resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null, extra);
   }
-  ticks(ctx, size, scene.view, ink);
+  numbers(ctx, view, ink);
   points(ctx, scene, at, ink);
   if (extra.hover) hoverMark(ctx, scene, extra.hover, at, size, ink);
 }
@@ -122,49 +123,6 @@ function outside(ctx: Context, field: Painted, box: Box, size: number, ink: Ink)
   }
   ctx.fillStyle = stripes(ctx, ink);
   ctx.fill(path, "evenodd");
-}
-
-// Call visit(axis, value, pixels) for each line of the grid.
-function gridLines(
-  size: number,
-  view: number[],
-  visit: (axis: number, value: number, place: number, step: number) => void,
-) {
-  const [x, y, half] = view,
-    step = niceStep(2 * half),
-    at = toPixels(view, size);
-  for (const [axis, centre] of [
-    [0, x],
-    [1, y],
-  ] as const) {
-    for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
-      const value = k * step;
-      visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
-    }
-  }
-}
-
-function grid(ctx: Context, size: number, view: number[], ink: Ink) {
-  ctx.lineWidth = 1;
-  ctx.strokeStyle = ink.grid;
-  ctx.beginPath();
-  gridLines(size, view, (axis, _, place) => {
-    ctx.moveTo(axis ? 0 : place, axis ? place : 0);
-    ctx.lineTo(axis ? size : place, axis ? place : size);
-  });
-  ctx.stroke();
-}
-
-// Draw the numbers of the grid, on top of arrows.
-function ticks(ctx: Context, size: number, view: number[], ink: Ink) {
-  ctx.font = "11px system-ui, sans-serif";
-  gridLines(size, view, (axis, value, place, step) => {
-    if (place < 16 || place > size - 16) return;
-    const digits = Math.max(0, -Math.floor(Math.log10(step)));
-    ctx.textAlign = axis ? "left" : "center";
-    ctx.textBaseline = axis ? "middle" : "alphabetic";
-    halo(ctx, value.toFixed(digits), axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
-  });
 }
 
 // Draw polylines of `counts` corners each, starting at corner `first`; return the index of the next

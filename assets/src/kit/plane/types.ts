@@ -160,7 +160,7 @@ export interface Rasters {
   colour?: CanvasImageSource;
   veil?: CanvasImageSource;
 }
-export type At = (place: Place) => [number, number]; // maps the plane to pixels
+export type At = (place: readonly number[]) => [number, number]; // maps the plane to pixels
 export interface Extra {
   hover?: Hover | null;
   forceScale?: number;

@@ -73,6 +73,7 @@ export class Plane {
 
   paint(scene: Scene & { circle: boolean }, theme: Theme) {
     if (!this.size) return;
+    this.context.clearRect(0, 0, this.size, this.size);
     paint(this.context, this.size, scene, this.field, this.rasters, theme);
     if (scene.circle) this.circle(scene, theme);
   }
