@@ -1,11 +1,11 @@
-// SVG recorded from the calls that paint a canvas. svgcanvas does the most; what it lacks is added:
-// Path2D, the even-odd rule, arcs beyond a full turn, images and patterns from an OffscreenCanvas.
-// Loaded only when a file is asked for.
+// SVG recorded from the calls that paint a canvas. svgcanvas does the most; what it lacks is added
+// here: Path2D, the even-odd rule, arcs of a full turn, images and patterns of an OffscreenCanvas,
+// baselines and transparent colours that all programs read. Loaded only when a file is asked for.
 import { Context } from "svgcanvas";
 import type { Context as AnyContext } from "../types.ts";
+import { drawing } from "../dom.ts";
 
-type Call = [name: "moveTo" | "lineTo" | "arc" | "rect" | "closePath", ...values: number[]];
-const CALLS = [
+const PATH = [
   "moveTo",
   "lineTo",
   "bezierCurveTo",
@@ -16,87 +16,88 @@ const CALLS = [
   "rect",
   "roundRect",
   "closePath",
-];
-const NONE = "#00000000";
+] as const;
+const TURN = 2 * Math.PI,
+  NONE = "rgba(0, 0, 0, 0)";
 
-/** A path that remembers the calls that made it, so that they can be recorded. */
+type Call = (context: CanvasPath) => void;
+
+/** A path that remembers the calls that made it. */
 class RecordedPath extends Path2D {
   readonly calls: Call[] = [];
-  constructor(path?: Path2D | string) {
-    super(path);
-    if (path instanceof RecordedPath) this.calls.push(...path.calls);
-  }
+
   addPath(path: Path2D): void {
-    super.addPath(path);
     if (path instanceof RecordedPath) this.calls.push(...path.calls);
   }
 }
-for (const name of CALLS)
+for (const name of PATH)
   Object.defineProperty(RecordedPath.prototype, name, {
     value(this: RecordedPath, ...values: number[]) {
-      this.calls.push([name as Call[0], ...values]);
+      this.calls.push((context) => (context[name] as (...v: number[]) => void)(...values));
     },
   });
 
-/** Return an element that svgcanvas accepts as an image, of the same content. */
-function asCanvas(image: CanvasImageSource): CanvasImageSource {
+// Return an element that svgcanvas accepts as an image.
+function asElement(image: CanvasImageSource): CanvasImageSource {
   if (image instanceof HTMLCanvasElement || image instanceof HTMLImageElement) return image;
-  const { width, height } = image as { width: number; height: number },
+  const { width, height } = image as OffscreenCanvas,
     canvas = document.createElement("canvas");
-  canvas.width = width;
-  canvas.height = height;
-  canvas.getContext("2d")?.drawImage(image, 0, 0);
+  [canvas.width, canvas.height] = [width, height];
+  drawing(canvas).drawImage(image, 0, 0);
   return canvas;
 }
 
-const TURN = 2 * Math.PI;
+// Return "#rrggbbaa" as rgba(), which svgcanvas writes as a colour and an opacity.
+function plain<S>(style: S): S | string {
+  if (typeof style !== "string" || !/^#[\da-f]{8}$/i.test(style)) return style;
+  const [r, g, b, a] = [1, 3, 5, 7].map((at) => Number.parseInt(style.slice(at, at + 2), 16));
+  return `rgba(${r}, ${g}, ${b}, ${(a / 255).toFixed(3)})`;
+}
 
-/** The context that records; its differences from svgcanvas are in the comment of this file. */
-class Recorder extends (Context as unknown as new (size: object) => CanvasRenderingContext2D & {
-  getSerializedSvg(): string;
-  __currentElement: Element;
-}) {
+class Recorder extends Context {
+  private readonly ruler = drawing(new OffscreenCanvas(1, 1));
+
   fill(path?: Path2D | CanvasFillRule, rule?: CanvasFillRule): void {
     this.take(path);
-    this.only("strokeStyle", () => super.fill());
+    this.without("strokeStyle", () => super.fill());
     if ((rule ?? path) === "evenodd") this.__currentElement.setAttribute("fill-rule", "evenodd");
   }
   stroke(path?: Path2D): void {
     this.take(path);
-    this.only("fillStyle", () => super.stroke());
+    this.without("fillStyle", () => super.stroke());
   }
   clip(path?: Path2D | CanvasFillRule, rule?: CanvasFillRule): void {
     this.take(path);
     if ((rule ?? path) === "evenodd") this.__currentElement.setAttribute("clip-rule", "evenodd");
     super.clip();
   }
+
+  // A full turn in two halves, as an arc of SVG cannot end where it begins.
   arc(x: number, y: number, r: number, from: number, to: number, back = false): void {
-    if (Math.abs(to - from) < TURN) super.arc(x, y, r, from, to, back);
-    else this.ellipse(x, y, r, r, 0, from, to);
+    if (Math.abs(to - from) < TURN) return super.arc(x, y, r, from, to, back);
+    super.arc(x, y, r, from, from + Math.PI);
+    super.arc(x, y, r, from + Math.PI, from + TURN);
   }
-  // A full turn in two halves, as one arc of SVG cannot end where it begins.
   ellipse(
-    x: number,
-    y: number,
-    rx: number,
-    ry: number,
-    turn: number,
-    from: number,
-    to: number,
-    back = false,
+    ...[x, y, rx, ry, turn, from, to, back = false]: Parameters<CanvasPath["ellipse"]>
   ): void {
     if (Math.abs(to - from) < TURN) return super.ellipse(x, y, rx, ry, turn, from, to, back);
     super.ellipse(x, y, rx, ry, turn, from, from + Math.PI);
     super.ellipse(x, y, rx, ry, turn, from + Math.PI, from + TURN);
   }
+
+  fillText(text: string, x: number, y: number): void {
+    this.onBaseline(text, y, (base) => super.fillText(text, x, base));
+  }
+  strokeText(text: string, x: number, y: number): void {
+    this.onBaseline(text, y, (base) => super.strokeText(text, x, base));
+  }
   drawImage(image: CanvasImageSource, ...rest: number[]): void {
-    (super.drawImage as (image: CanvasImageSource, ...values: number[]) => void)(
-      asCanvas(image),
-      ...rest,
-    );
+    const draw = super.drawImage as (image: CanvasImageSource, ...values: number[]) => void;
+    draw.call(this, asElement(image), ...rest);
   }
   createPattern(image: CanvasImageSource, repetition: string | null): CanvasPattern | null {
-    return super.createPattern(asCanvas(image), repetition);
+    return super.createPattern(asElement(image), repetition);
   }
 
   // Make a Path2D the current path.
@@ -105,22 +106,48 @@ class Recorder extends (Context as unknown as new (size: object) => CanvasRender
     if (!(path instanceof RecordedPath))
       throw new TypeError("a Path2D that was made before the recording cannot be recorded");
     this.beginPath();
-    for (const [name, ...values] of path.calls) (this[name] as (...v: number[]) => void)(...values);
+    for (const call of path.calls) call(this);
   }
 
-  // Call `paint` without the other style: svgcanvas would apply its gradient or pattern, too.
-  private only(other: "fillStyle" | "strokeStyle", paint: () => void): void {
+  // Paint without the other style: svgcanvas would apply its gradient or pattern, too.
+  private without(other: "fillStyle" | "strokeStyle", paint: () => void): void {
     const style = this[other];
     if (typeof style !== "string") this[other] = NONE;
     paint();
     this[other] = style;
   }
+
+  // Write a text on its alphabetic baseline, the only one that all programs know.
+  private onBaseline(text: string, y: number, write: (base: number) => void): void {
+    const { ruler, textBaseline, font } = this;
+    ruler.font = font;
+    const ascent = (baseline: CanvasTextBaseline) => {
+      ruler.textBaseline = baseline;
+      return ruler.measureText(text).actualBoundingBoxAscent;
+    };
+    const base = y + ascent("alphabetic") - ascent(textBaseline);
+    this.textBaseline = "alphabetic";
+    write(base);
+    this.textBaseline = textBaseline;
+  }
+}
+for (const name of ["fillStyle", "strokeStyle"] as const) {
+  const styles = new WeakMap<Recorder, Recorder[typeof name]>();
+  Object.defineProperty(Recorder.prototype, name, {
+    get(this: Recorder) {
+      return styles.get(this);
+    },
+    set(this: Recorder, style: Recorder[typeof name]) {
+      styles.set(this, plain(style));
+    },
+  });
 }
 
 /** Return the SVG of what `draw` paints on a canvas of width x height CSS pixels. */
 export function recordSvg(width: number, height: number, draw: (ctx: AnyContext) => void): string {
   const recorder = new Recorder({ width, height }),
     native = globalThis.Path2D;
+  recorder.getSvg().setAttribute("viewBox", `0 0 ${width} ${height}`);
   globalThis.Path2D = RecordedPath; // drawing is synchronous: nothing else sees it
   try {
     draw(recorder);

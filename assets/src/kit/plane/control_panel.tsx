@@ -90,6 +90,7 @@ export function controlPanel(app: Fields) {
             <Disclosure name="take" title="Export">
               <div class="pills">
                 <button onClick={() => app.png()}>PNG as seen</button>
+                <button onClick={() => app.svg()}>SVG as seen</button>
                 <PresentButtons app={app} />
                 <ExportLinks base={app.data.base} page="field" query={() => app.query ?? ""} />
                 <CopyLink />

@@ -193,6 +193,11 @@ export class Fields {
     save(`${this.variant.name ?? "field"}.png`, await this.figure.png());
   }
 
+  /** Save the same drawing as an SVG. */
+  async svg(): Promise<void> {
+    save(`${this.variant.name ?? "field"}.svg`, await this.figure.svg());
+  }
+
   close(): void {
     this.dropCarry?.();
     this.landscape.close();
