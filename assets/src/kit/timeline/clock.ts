@@ -1,10 +1,10 @@
 // Clock of a page with a player: the step shown, the steps requested from Python, and playback. It
-// handles no elements; player.js does.
+// handles no elements; player.ts does.
 import type { Link } from "../socket.ts";
 import type { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.ts";
 
 import { firstId } from "../socket.ts";
-import { nextQuestion } from "./ahead.ts";
+import { approach, askAhead, prepare, reportDelay, tickSoon } from "./playback.ts";
 
 const SPEEDS: Speed[] = [
   ["slow motion", 1, 4],
@@ -63,16 +63,12 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
   empty(): H {
     throw new TypeError("a page keeps its own steps");
   }
-  // Handle an answer; `A` may carry more than steps.
-  onAnswer(_answer: A) {}
-  // Handle an answer to a draft.
-  onDraft(_answer: A) {}
-  // Handle a link and its additional fields.
-  remember(_answer: A) {}
-  // Called after the step shown has changed.
-  follow() {}
+  onAnswer?(answer: A): void; // `A` may carry more than steps
+  onDraft?(answer: A): void; // answer to a draft
+  remember?(answer: A): void; // link and its additional fields
+  follow?(): void; // the step shown has changed
+  paint?(): void;
   panel() {}
-  paint() {}
   rest() {}
   onPlayToggled(_playing: boolean) {}
   message(_text: string) {}
@@ -119,12 +115,12 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
     if (revision !== this.revision) return;
     if (answer.preparing) {
-      this.onAnswer(answer);
-      this.prepare(answer.preparing, Boolean(answer.failed));
+      this.onAnswer?.(answer);
+      prepare(this, answer.preparing, Boolean(answer.failed));
       return;
     }
     if (draft) {
-      if (this.drafting) this.onDraft(answer);
+      if (this.drafting) this.onDraft?.(answer);
       return;
     }
     if (this.preparing) {
@@ -133,59 +129,20 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     }
     this.trained = answer.ready;
     this.history.add(answer);
-    this.onAnswer(answer);
+    this.onAnswer?.(answer);
     if (answer.query) {
       this.needsLink = false;
-      this.remember(answer);
+      this.remember?.(answer);
     }
     const { last } = this.history;
     if (answer.stopped) this.goal = Math.min(this.goal, last);
-    if (this.goal) this.approach();
-    else this.isBehind();
+    if (this.goal) approach(this);
+    else reportDelay(this);
     if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
     if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
       this.pause(`${answer.stopped}. Lower the learning rate, or go back and change a setting.`);
-    this.next(true);
+    askAhead(this, true);
     this.invalidate();
-  }
-
-  // Handle a notice that something must be prepared before the first step; ask again until it is
-  // ready.
-  prepare(why: string, failed: boolean) {
-    const { revision } = this;
-    this.message(why);
-    if (!failed)
-      this.preparing = setTimeout(() => {
-        if (!this.closed && revision === this.revision) this.requestFirst();
-      }, 700);
-  }
-
-  // Fetch steps up to the one that a link names.
-  approach() {
-    const { history, goal } = this;
-    if (history.has(goal)) {
-      this.at = goal;
-      this.goal = 0;
-      this.message("");
-      this.panel();
-      this.rest();
-      return;
-    }
-    this.at = Math.min(goal, Math.max(history.last, 0));
-    this.message(`Computing up to step ${goal}: ${history.last} …`);
-    this.ask({ want: goal, frames: [goal] });
-  }
-
-  // Return true if the display shows a recording or a step that Python has dropped: the next step
-  // then waits until Python has computed those before it.
-  isBehind() {
-    const { last } = this.history,
-      late =
-        this.recordedTo < 0 && this.trained < last && (this.playing || this.wanted !== undefined);
-    if (late)
-      this.message(`Computing up to step ${last}, to continue from there: ${this.trained} …`);
-    else if (this.late) this.message("");
-    this.late = late;
   }
 
   // ---- playback
@@ -196,7 +153,7 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     this.due = this.began = performance.now();
     this.message("");
     this.onPlayToggled(true);
-    this.tickSoon();
+    tickSoon(this);
   }
 
   pause(why?: string) {
@@ -219,51 +176,13 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     this.frameTimes = [];
   }
 
-  tickSoon() {
-    this.ticking ??= requestAnimationFrame(() => {
-      this.ticking = null;
-      this.tick();
-    });
-  }
-
-  tick() {
-    if (!this.playing || this.closed) return;
-    const now = performance.now(),
-      { history, stride, unseen } = this;
-    // Paint a step that arrived meanwhile before going on, so that none is skipped. The next step
-    // is expected at once, so that its answer triggers the next request.
-    if (unseen) this.repaint();
-    if (this.wanted === undefined && now >= this.due && history.last >= 0 && !this.goal) {
-      const to = (Math.floor(this.at / stride) + 1) * stride,
-        here = history.has(to);
-      if (to > this.most) return this.pause(`${this.at} steps; the history is full. ${this.full}`);
-      if (!(unseen && here)) {
-        this.due = Math.max(this.due + 1000 / this.speeds[this.speed][2], now - 100);
-        if (here) this.arrive(to);
-        else this.wanted = to;
-      }
-    }
-    this.next();
-    this.repaint();
-    this.tickSoon();
-  }
-
-  // Let Python compute further steps while the page shows loaded ones. While an answer is handled
-  // the link is still busy; the request is sent right after.
-  next(answered = false) {
-    const busy = (this.link.busy && !answered) || this.link.waiting;
-    if (busy || this.goal || this.closed || this.preparing) return;
-    const question = nextQuestion(this);
-    if (question) this.ask(question);
-  }
-
   arrive(step: number) {
     this.wanted = undefined;
     this.at = step;
     this.unseen = true;
     this.frameTimes.push(performance.now());
     if (this.frameTimes.length > 30) this.frameTimes.shift();
-    this.follow();
+    this.follow?.();
     this.invalidate();
     if (!this.playing) this.rest();
   }
@@ -278,7 +197,7 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     if (to <= this.history.last) this.to(to);
     else {
       this.wanted = to;
-      this.next();
+      askAhead(this);
     }
     this.rest();
   }
@@ -287,10 +206,10 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     if (this.goal) this.message("");
     this.goal = 0;
     this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
-    this.follow();
+    this.follow?.();
     if (!this.history.has(this.at)) {
       this.wanted = this.at;
-      this.next();
+      askAhead(this);
     }
     this.invalidate();
   }
@@ -366,6 +285,6 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     cancelAnimationFrame(this.frameRequest);
     this.frameRequest = null;
     this.unseen = false;
-    if (!this.closed) this.paint();
+    if (!this.closed) this.paint?.();
   }
 }

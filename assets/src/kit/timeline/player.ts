@@ -1,17 +1,19 @@
 // Base class of pages with a player: keyboard, changes of the settings, presets, link. Subclasses
 // define the page, the computation and the drawing.
 import type { ComponentChildren } from "preact";
-import { signal } from "@preact/signals";
 import { asset } from "../address.ts";
 import type { About, State, Steps, TimelineAnswer, TimelineData } from "./types.ts";
 import type { Schema, SetState, Theme } from "../types.ts";
 import { loadStyles, newTheme, receiveFallback } from "../component.ts";
-import { div, still, writeAddress } from "../dom.ts";
+import { div, still } from "../dom.ts";
 import { findPreset, mountPanel } from "../panel/panel.tsx";
 import { Link, decode, socketAddress } from "../socket.ts";
+import { PlayerAddress } from "./address.ts";
+import { settingsOf, withSettings } from "./changes.ts";
 import { Clock } from "./clock.ts";
+import { scrubMotions } from "./playback.ts";
 import { showControls } from "./parts.ts";
-import { pace } from "../screen.ts";
+import { PlayerView, pressKey } from "./view.ts";
 
 export const clone = <T>(x: T): T => structuredClone(x);
 // N: settings of the panel: the part of a state that a change holds
@@ -28,16 +30,7 @@ export class Player<
   query: string;
   hidden: Set<string>;
   options: D["options"];
-  // What the page shows of the player; it follows without rendering the page.
-  view = {
-    playing: signal(false),
-    at: signal(0),
-    last: signal(0),
-    time: signal(""),
-    notice: signal(""),
-    live: signal(""), // for screen readers
-    pressed: signal<number | null>(null), // preset
-  };
+  view = new PlayerView();
   side = div("panel");
   show = () => showControls(this);
   ready: Promise<void>;
@@ -46,14 +39,11 @@ export class Player<
   observer: ResizeObserver;
   now: N;
   nowSeen: string;
-  written: string;
   theme: Theme;
   setState: SetState;
   telling: number;
   pending: number | null = null;
-  said = "";
-  address = ""; // query of the state and the step shown
-  rested: TimelineAnswer["query"]; // query of the state alone
+  addressBar = new PlayerAddress();
   keys: Record<string, (event: KeyboardEvent) => unknown> = {
     " ": () => this.toggle(),
     Home: () => this.reset(),
@@ -70,10 +60,8 @@ export class Player<
     this.query = JSON.stringify(data.query);
     this.hidden = new Set(data.hide);
     this.options = data.options;
-    this.link = new Link(
-      socketAddress(data, about.api),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
+    this.link = new Link(socketAddress(data, about.api), this.receive, (request) =>
+      this.setState("ask", request),
     );
     this.ready = this.build(data);
   }
@@ -84,10 +72,10 @@ export class Player<
   }
 
   async createElements() {
-    const common = asset("kit/timeline/timeline.css");
-    this.schema = await loadStyles(this.root, this.about.styles, common);
+    const { root, about } = this;
+    this.schema = await loadStyles(root, about.styles, asset("kit/timeline/timeline.css"));
     this.now = clone(this.settingsAt(this.at));
-    this.root.append((this.whole = this.dom()));
+    root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.whole);
@@ -121,22 +109,12 @@ export class Player<
   resize() {
     this.invalidate();
   }
-  // Called after the theme has changed.
-  onTheme() {}
-  // Handle the additional fields of a link.
-  onLink(_answer: A) {}
-  // Return parameters of the address in addition to the state and the step.
-  marks(): Record<string, string> {
-    return {};
-  }
-  // Return a description of the step shown, for screen readers.
-  describeStep() {
-    return "";
-  }
-  // Return the notice shown while there is no message.
-  defaultNotice() {
-    return "";
-  }
+  onTheme?(): void; // the theme has changed
+  onStateReplaced?(): void; // another state replaces the settings of the panel
+  onLink?(answer: A): void; // additional fields of a link
+  marks?(): Record<string, string>; // further parameters of the address
+  describeStep?(): string; // the step shown, for screen readers
+  defaultNotice?(): string; // while there is no message
   get sentence() {
     return "";
   }
@@ -144,8 +122,6 @@ export class Player<
   get settings(): string[] {
     return [];
   }
-  // Called when another state replaces the settings of the panel.
-  onStateReplaced() {}
 
   // ---- the page
   panel() {
@@ -165,11 +141,7 @@ export class Player<
 
   // Show the position of the step among those loaded.
   progress() {
-    const { view, at } = this,
-      rate = this.playing ? pace(this.frameTimes) : null;
-    view.last.value = Math.max(this.history.last, at);
-    view.at.value = at;
-    view.time.value = this.moment() + (rate ? `, ${rate}/s` : "");
+    this.view.show(this.at, this.history.last, this.moment(), this.playing ? this.frameTimes : []);
     this.tell();
   }
 
@@ -178,51 +150,37 @@ export class Player<
   }
 
   message(text: string) {
-    this.said = text;
+    this.view.message = text;
     this.tell();
   }
 
   tell() {
-    const slower = "No direct connection. Steps take longer.",
-      parts = [this.said || this.defaultNotice(), this.link.fallback ? slower : ""];
-    this.view.notice.value = parts.filter(Boolean).join(" ");
+    const slower = this.link.fallback ? "No direct connection. Steps take longer." : "";
+    this.view.tell(this.defaultNotice?.(), slower);
   }
 
-  key(event: KeyboardEvent) {
-    const held = (event.target as Element).matches("input, select, button"),
-      act = this.keys[event.key];
-    if (!act || (held && !["Home", "PageUp", "PageDown"].includes(event.key))) return;
-    if (act(event) !== false) event.preventDefault();
-  }
+  key = (event: KeyboardEvent) => pressKey(this.keys, event);
 
   // ---- messages from Streamlit and Python
   async update(data: D) {
     await this.ready;
     if (newTheme(this)) {
-      this.onTheme();
+      this.onTheme?.();
       this.invalidate();
     }
     const query = JSON.stringify(data.query);
-    if (query !== this.query && query !== this.written) {
+    if (query !== this.query && !this.addressBar.matches(query)) {
       this.query = query;
       this.load(data.state, data.step ?? 0);
     }
     receiveFallback(this, data);
   }
 
-  receive(buffer: ArrayBuffer) {
-    this.take(decode(buffer));
-  }
+  receive = (buffer: ArrayBuffer) => this.take(decode(buffer));
 
   // ---- changes
-  settingsAt(step: number) {
-    return this.lastSettings(this.state.changes.filter((c) => c.at <= step));
-  }
-
-  // Return the values set by the last of these changes, or those of the initial state.
-  lastSettings(changes: S["changes"]): N {
-    const source: Record<string, any> = changes.at(-1) ?? this.state;
-    return Object.fromEntries(this.settings.map((name) => [name, source[name]])) as N;
+  settingsAt(step: number): N {
+    return settingsOf(this.state, this.settings, step);
   }
 
   follow() {
@@ -242,14 +200,8 @@ export class Player<
   commit() {
     clearTimeout(this.pending ?? 0);
     this.pending = null;
-    const { at, state } = this,
-      now = clone(this.now),
-      same = (before: N) => JSON.stringify(before) === JSON.stringify(now);
-    if (same(this.settingsAt(at)) && !state.changes.some((c) => c.at > at)) return;
-    const kept = state.changes.filter((c) => c.at < at);
-    if (at === 0) this.change({ ...state, ...now, changes: [] });
-    else if (same(this.lastSettings(kept))) this.change({ ...state, changes: kept });
-    else this.change({ ...state, changes: [...kept, { at, ...now }] });
+    const changed = withSettings(this.state, this.settings, this.at, clone(this.now));
+    if (changed) this.change(changed);
   }
 
   // Switch to a state that differs from the current one only after the step shown.
@@ -282,7 +234,7 @@ export class Player<
   load(state: S, goal = 0) {
     this.renew(state, goal);
     this.data = { ...this.data, idle: false };
-    this.onStateReplaced();
+    this.onStateReplaced?.();
     this.panel();
     this.requestFirst();
   }
@@ -293,64 +245,46 @@ export class Player<
     if (!still()) this.play();
   }
 
-  // ---- link After a gesture: update the link and the numbers for screen readers.
+  // ---- link
+  // After a gesture: update the link and the numbers for screen readers.
   rest() {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       if (this.playing || this.closed) return;
       const { wanted } = this;
       this.ask({ rest: true, ...(wanted === undefined ? {} : { want: wanted, frames: [wanted] }) });
-      const text = this.describeStep();
+      const text = this.describeStep?.();
       if (text) this.view.live.value = text;
     }, 150);
   }
 
   remember(answer: A) {
-    this.rested = answer.query;
-    this.written = JSON.stringify(answer.query);
-    this.address = new URLSearchParams({
-      ...answer.query,
-      step: String(this.goal || this.at),
-    }).toString();
-    this.onLink(answer);
+    if (answer.query) this.addressBar.remember(answer.query, this.goal || this.at);
+    this.onLink?.(answer);
     if (this.goal || (this.data.idle && this.playing)) return;
     // While playing, link to the step of the last change, which shows its result.
-    this.write(this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at);
+    const step = this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at;
+    this.addressBar.write(step, this.marks?.());
   }
 
   // Write the address of the step shown on request, even while playing.
   tellAddress = () => {
-    if (this.rested && !this.goal) this.write(this.at);
+    if (this.addressBar.state && !this.goal) this.addressBar.write(this.at, this.marks?.());
   };
 
-  write(step: number) {
-    const address = new URLSearchParams(this.rested);
-    if (step > 0) address.set("step", String(step));
-    for (const [name, value] of Object.entries(this.marks())) address.set(name, value);
-    writeAddress(address.toString(), ["hide", "socket"]);
+  // Query of the state and the step shown.
+  get address() {
+    return this.addressBar.text;
   }
 
   // Return the file name for an export of the state and the step shown.
   file(name: string) {
     const base = new URL(this.data.base, location.href);
-    return new URL(`${this.about.api}/${name}?${this.address}`, base).href;
+    return new URL(`${this.about.api}/${name}?${this.addressBar.text}`, base).href;
   }
 
   get motions() {
-    const { at, history } = this,
-      { last } = history;
-    return last < 1
-      ? []
-      : [
-          {
-            title: `step 0 to ${last} and back`,
-            pose: (share: number) => {
-              this.pause();
-              this.to(Math.round(last * (1 - Math.abs(1 - 2 * share))));
-            },
-            end: () => this.to(at),
-          },
-        ];
+    return scrubMotions(this);
   }
 
   close() {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import { pressKey } from "../../../../assets/src/kit/timeline/view.ts";
 import { Player } from "../../../../assets/src/kit/timeline/player.ts";
 
 /** @typedef {{ rate: number, seed: number, changes: { at: number, rate: number }[] }} State */
@@ -115,16 +116,16 @@ test("another start keeps the panel's settings, and nothing of the way", () => {
 });
 
 test("a key acts, but not on what a control that is held does with it itself", () => {
-  const press = (/** @type {string} */ key, /** @type {boolean} */ held) => {
-    let prevented = false;
-    const target = { matches: () => held };
-    player.key({ key, target, preventDefault: () => (prevented = true) });
-    return prevented;
-  };
-  player.keys = {
+  const actions = {
     " ": () => heard.push("space"),
     End: () => false,
     Home: () => heard.push("home"),
+  };
+  const press = (/** @type {string} */ key, /** @type {boolean} */ held) => {
+    let prevented = false;
+    const target = { matches: () => held };
+    pressKey(actions, { key, target, preventDefault: () => (prevented = true) });
+    return prevented;
   };
   assert.equal(press(" ", false), true);
   assert.equal(press(" ", true), false);
