@@ -3,6 +3,7 @@
 // writes nothing and fails if assets/built is stale.
 import { build } from "esbuild";
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { customProperties } from "./src/kit/colours.ts";
 import { basename, dirname, join, relative } from "node:path";
 import { licenceTexts, shippedPackages, withTable } from "./licences.js";
 
@@ -12,6 +13,17 @@ const root = import.meta.dirname,
 // loaded later. inline.ts is added to a page as text.
 const isEntry = (file) =>
   [basename(dirname(file)), "inline"].includes(basename(file).replace(/\.tsx?$/, ""));
+// @import "palette.css" stands for the colours of dmlcore/figures/palette.json as custom properties.
+const palette = {
+  name: "palette",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^palette\.css$/ }, () => ({ path: "palette.css", namespace: "palette" }));
+    onLoad({ filter: /.*/, namespace: "palette" }, () => ({
+      contents: `:root{${customProperties()}}`,
+      loader: "css",
+    }));
+  },
+};
 const { outputFiles, metafile } = await build({
   entryPoints: globSync("src/**/*.{ts,tsx,css}", { cwd: root })
     .filter((file) => file.endsWith(".css") || isEntry(file))
@@ -29,6 +41,7 @@ const { outputFiles, metafile } = await build({
   charset: "utf8",
   jsx: "automatic",
   jsxImportSource: "preact",
+  plugins: [palette],
   write: false,
   metafile: true,
 });

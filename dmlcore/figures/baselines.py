@@ -7,19 +7,21 @@ from typing import Any
 
 import altair as alt
 
+from dmlcore.figures.palette import LISTS
 from dmlcore.figures.vega_lite import NARROW, Spec, values
 from dmlcore.significance import verdicts
 
 # Colour (Okabe-Ito palette) and dash pattern of each baseline. No other mark of these charts uses these colours, and
 # the dashes distinguish baselines without colour.
+_INPUTS, _NETWORK, _FEATURES, _WHITENED, _CHANCE = LISTS["baselines"][False]
 LOOKS = {
-    "inputs": ("#009E73", [1, 0]),
-    "untrained": ("#CC79A7", [6, 3]),
-    "pretrained": ("#CC79A7", [6, 3]),
-    "features": ("#E69F00", [6, 3]),
-    "pca_whitened": ("#E69F00", [2, 3]),
-    "whitened": ("#D55E00", [1, 0]),
-    "chance": ("#7F7F7F", [2, 3]),
+    "inputs": (_INPUTS, [1, 0]),
+    "untrained": (_NETWORK, [6, 3]),
+    "pretrained": (_NETWORK, [6, 3]),
+    "features": (_FEATURES, [6, 3]),
+    "pca_whitened": (_FEATURES, [2, 3]),
+    "whitened": (_WHITENED, [1, 0]),
+    "chance": (_CHANCE, [2, 3]),
 }
 Levels = Mapping[str, Mapping[str, float]]  # baseline (key of LOOKS) -> variant -> score in 0..1
 

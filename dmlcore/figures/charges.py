@@ -9,6 +9,7 @@ import numpy as np
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures import strokes
 from dmlcore.figures.fields import save_figure, sheet, values, write_caption
+from dmlcore.figures.palette import LISTS
 from dmlcore.simulation import ChargesFrame, Simulation, clamp_lines, depends_on, phase_portrait
 from dmlcore.typing import Ints
 
@@ -22,10 +23,7 @@ __all__ = ["draw_charges", "save_figure"]
 TAIL = 40  # number of most recent steps that a point's trail shows
 # Okabe-Ito colours of the classes; the key is True for the dark theme. Each class also has its own marker, as on the
 # page (assets/src/losses/charges/draw.ts).
-COLOURS = {
-    False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
-    True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),
-}
+COLOURS = LISTS["classes"]
 MARKERS = ("o", "s", "^", "D", "X", "v", "*", "P")
 
 

@@ -12,11 +12,12 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.geometry.scales import round_top
 from dmlcore.typing import Floats, Ints
 
-RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
+RIGHT, WRONG, MARKED = (INK[False][role] for role in ("right", "wrong", "marked"))
 # in pixels: side of the matrix including class names; minimum and maximum side of a cell
 SIDE, LEAST_CELL, MOST_CELL = 600, 3, 44
 MOST_NAMED = 40  # maximum number of classes with names next to the matrix; a cell is then at least 12 pixels wide
@@ -27,13 +28,13 @@ LONGEST_NAME, LETTER = 130, 5.5  # in pixels: maximum width of a name next to th
 STRONG = 0.35
 MOST_POINTS = 500  # maximum number of classes in the ranking; if there are more, evenly spaced ranks are shown
 MOST_BARS = 50
-GREY = "#7F7F7F"
+GREY = INK[False]["quiet"]
 TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 CELL = "cell"  # name of the Vega-Lite selection of a matrix cell, with the fields i and j (class labels)
 
 
 def matrix(
-    shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = "#333"
+    shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = INK[False]["text"]
 ) -> tuple[Spec, Columns]:
     """Return the confusion matrix as a Vega-Lite specification and its data rows.
 
@@ -94,7 +95,7 @@ def matrix(
     # Write the share as a number if the cells are large enough.
     strong = alt.datum.share >= STRONG * top
     number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that pointer events reach the cell below
-    readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))
+    readable = alt.when(strong).then(alt.value(INK[False]["onPrimary"])).otherwise(alt.value(ink))
     number = number.encode(alt.Text("percent:N"), color=readable)
     chart = alt.layer(
         *[rect, number][: 2 if numbered else 1],

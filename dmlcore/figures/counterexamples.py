@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import altair as alt
 import numpy as np
 
+from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
 from dmlcore.typing import Floats
 
 PRINTED, TRUE = "printed", "true"
 # colours of the printed curve, the corrected curve and the referee's values; the key is True for the dark theme
-COLOURS = {False: ("#B04A00", "#00694D", "#3D4654"), True: ("#F58A42", "#22C495", "#C3CBD6")}
+COLOURS = {dark: tuple(ink[name] for name in ("printedText", "correctedText", "referee")) for dark, ink in INK.items()}
 
 
 class BothSides(Protocol):

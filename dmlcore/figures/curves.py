@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from dmlcore.figures import baselines
+from dmlcore.figures.palette import INK, LISTS
 from dmlcore.figures.vega_lite import NARROW, Columns, Spec
 from dmlcore.typing import Floats, Ints
 
 MOST = 300  # maximum number of points of a curve, about one per three pixels
 # Okabe-Ito colours, in an order that remains distinguishable under colour blindness. Each run also has its own dash
 # pattern.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
+COLOURS = LISTS["runs"][False]
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
 POINTER = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
 # about one tick per 120 pixels, which leaves enough room for six-digit numbers
@@ -243,7 +244,7 @@ def _layers(
         own("area", {"opacity": 0.15}, y=low, y2={"field": "high"}),
         *([own("line", {"strokeWidth": 1, "opacity": 0.35, "aria": False}, y=raw)] if smooth else []),
         {  # drawn from the rows of all panels, so that the vertical line also appears where this panel has no point
-            "mark": {"type": "rule", "color": "#888888", "aria": False},
+            "mark": {"type": "rule", "color": INK[False]["quiet"], "aria": False},
             "transform": [{"filter": HOVERED}],
             "encoding": {"x": step | {"aggregate": "max"}},
         },
@@ -259,5 +260,5 @@ def _fork(step: int, x: Spec) -> Spec:
     return {
         "data": {"values": [{"step": step}]},
         "mark": {"type": "rule", "strokeDash": [3, 3], "strokeWidth": 1.5, "aria": False},
-        "encoding": {"x": x, "color": {"value": "#7F7F7F"}},
+        "encoding": {"x": x, "color": {"value": INK[False]["quiet"]}},
     }

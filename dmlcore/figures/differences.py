@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import altair as alt
 import numpy as np
 
+from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
 from dmlcore.typing import Bools, Floats, Ints
 
-RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
+RIGHT, WRONG, QUIET = (INK[False][role] for role in ("right", "wrong", "quiet"))
 KINDS = ("stayed right", "right in B only", "right in A only", "stayed wrong")
 MOST_POINTS = 3000  # with more queries than this, draw counts on a grid instead of points
 CELLS = 25
@@ -111,7 +112,7 @@ def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> t
     pad = 0.08 * (float(np.ptp(right)) or 0.1)
     domain = [float(right.min()) - pad, min(1.0, float(right.max()) + pad)]
     share = alt.Chart(width="container", height=96).transform_filter(alt.datum.panel == "right")
-    share = share.mark_line(color="#0072B2", point={"filled": True, "size": 40}).encode(
+    share = share.mark_line(color=INK[False]["series"], point={"filled": True, "size": 40}).encode(
         alt.X("from:Q", scale=scale, axis=alt.Axis(labels=False, title=None)),
         alt.Y(
             "value:Q",

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dmlcore.figures.palette import LISTS
 from dmlcore.typing import Floats, Ints
 
 # The first three colours are from the Okabe-Ito palette. Each further colour has a contrast of at least 3 on both page
 # backgrounds and, given that, is as far as possible from the previous colours in CIELAB, for normal vision and for each
 # kind of dichromacy. All distances are at least 17 (tests/figures/test_colour_vision.py).
-FEW = ("#0072B2", "#D55E00", "#009E73", "#875A78", "#873CFF", "#F0004B", "#FF2DE1", "#69693C")
+FEW = LISTS["map"][False]
 MOST_COLOURS = 256  # colours repeat beyond this number, because more would be indistinguishable
 # relative luminances that give a contrast of at least 3 on both page backgrounds, white and #12161C
 LIGHTNESS = (0.28, 0.13, 0.20)

@@ -9,13 +9,14 @@ from typing import Any
 import altair as alt
 
 from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import FIT, ROWS, Spec, cycle, specification
 from dmlcore.figures.vega_lite import values as inline
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
-OURS = "#8C6BB1"
+OURS = INK[False]["ours"]
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
-BEHIND, AHEAD = "#D55E00", "#0072B2"
+BEHIND, AHEAD, PALE, STRONG = (INK[False][role] for role in ("behind", "ahead", "onPrimary", "body"))
 
 Rows = list[dict[str, Any]]
 
@@ -95,7 +96,7 @@ def sweep(
     if band:
         words = f"within {band:g} of the best: equal within the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
-        best_band = best_band.mark_rect(opacity=0.16, color="#7F7F7F")
+        best_band = best_band.mark_rect(opacity=0.16, color=INK[False]["quiet"])
         layers.insert(0, best_band.encode(alt.Y("low:Q"), alt.Y2("high"), alt.Tooltip("words:N")))
     if ours:
         mine = alt.Chart().transform_filter(alt.datum.ours).encode(x)
@@ -127,7 +128,7 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
     axis = alt.Axis(title=None, labelLimit=150, domain=False, ticks=False)
     top = axis.copy()
     top.orient, top.labelAngle, top.labelOverlap = "top", -40, False
-    scale = alt.Scale(domain=[-1, 0, 1], range=[BEHIND, "#F3F5F7", AHEAD], interpolate="rgb")
+    scale = alt.Scale(domain=[-1, 0, 1], range=[BEHIND, INK[False]["soft"], AHEAD], interpolate="rgb")
     tooltip = [
         alt.Tooltip("one:N", title="row"),
         alt.Tooltip("other:N", title="against"),
@@ -136,7 +137,11 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
     base = alt.Chart().encode(tooltip=tooltip)
     # The diagonal has no cells. Numbers are white on dark cells.
     cells = base.transform_filter(alt.datum.one != alt.datum.other).mark_rect(cornerRadius=3)
-    ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
+    ink = (
+        alt.when(alt.datum.share > 0.9)
+        .then(alt.value(INK[False]["onPrimary"]))
+        .otherwise(alt.value(INK[False]["body"]))
+    )
     chart = alt.layer(
         cells.encode(alt.Color("share:Q", scale=scale, legend=None)),
         base.mark_text(fontSize=12).encode(alt.Text("text:N"), color=ink),

@@ -9,6 +9,7 @@ import numpy as np
 
 from dmlcore.figures import strokes
 from dmlcore.figures.fields import save_figure, sheet
+from dmlcore.figures.palette import LISTS
 from dmlcore.typing import Floats, Ints
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_ensemble", "draw_projection", "save_figure"]
 
 # Colours by class, as on the page (assets/src/lessons/recording/recording.ts).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00", "#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F")
+COLOURS = LISTS["recording"][False]
 DASHES = ("-", "--", "-.", ":")
 
 

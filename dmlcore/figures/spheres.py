@@ -436,7 +436,7 @@ def _map(
     a, p, n = angles
     # Mark the triplet, rotated so that the anchor is at 0, and the line along which the probe moves.
     p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
-    sweep: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.4, "zorder": 4}
+    sweep: dict[str, Any] = {"color": ink["selected"], "linewidth": 1.4, "zorder": 4}
     if probe == "anchor":
         for turn in (-360, 0, 360):
             axes.axline((p, n + turn), slope=1, **sweep)
@@ -444,7 +444,9 @@ def _map(
         axes.axhline(n, **sweep)
     else:
         axes.axvline(p, **sweep)
-    axes.plot(p, n, "o", color="#E69F00", markersize=8, markeredgecolor=ink["text"], markeredgewidth=1.2, zorder=5)
+    axes.plot(
+        p, n, "o", color=ink["selected"], markersize=8, markeredgecolor=ink["text"], markeredgewidth=1.2, zorder=5
+    )
     axes.set(
         xlim=(-180, 180), ylim=(-180, 180), aspect="equal", xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)
     )

@@ -1,18 +1,18 @@
 """Drawing primitives of publication figures: colours, lines, frames, images, arrows and texts in matplotlib axes.
 
-Colours equal those of the pages (assets/src/kit/colours.ts): an Okabe-Ito colour for each role, and a lightness ramp
+Colours are those of the pages (palette.json): an Okabe-Ito colour for each role, and a lightness ramp
 for energies.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from dmlcore.figures.palette import INK as INK
+from dmlcore.figures.palette import SCALES
 from dmlcore.geometry.scales import percentile, round_top
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 ARROWS = 20  # number of arrows along one side of the view
 
-_PALETTE = json.loads(Path(__file__).with_name("palette.json").read_text("utf-8"))  # also read by the pages
-_THEMES = {False: _PALETTE["light"], True: _PALETTE["dark"]}  # by `dark`
-INK: dict[bool, dict[str, str]] = {dark: theme["ink"] for dark, theme in _THEMES.items()}
-RAMP: dict[bool, tuple[str, ...]] = {dark: tuple(theme["energy"]) for dark, theme in _THEMES.items()}
-SIGNED: dict[bool, tuple[str, ...]] = {dark: tuple(theme["signed"]) for dark, theme in _THEMES.items()}
+RAMP, SIGNED = SCALES["energy"], SCALES["signed"]  # by `dark`
 
 
 def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:

@@ -11,10 +11,12 @@ import numpy as np
 from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, cycle, specification, values
 from dmlcore.significance import verdicts
 
-CEILING = "#7F7F7F"
+CEILING = INK[False]["quiet"]
+SEEDS = INK[False]["seeds"]
 STEP, LEAST_STEP = 26, 13  # in pixels: default height per bar, and its minimum if there are many bars
 # maximum height of all bars in pixels unless LEAST_STEP requires more, so that the first and last bar fit on one screen
 IN_SIGHT = 480
@@ -173,7 +175,7 @@ def bars(
     axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
     base = alt.Chart().encode(y)
-    spreads = base.transform_filter(alt.datum.seeds > 1).mark_rule(strokeWidth=2, color="#D55E00")
+    spreads = base.transform_filter(alt.datum.seeds > 1).mark_rule(strokeWidth=2, color=SEEDS)
     layers = [
         base.mark_bar(height={"band": 0.68}).encode(
             alt.X("mean:Q", title=f"{title} · {noise}", axis=axis, scale=_room(columns, against or {})),
@@ -182,7 +184,7 @@ def bars(
             tooltip=tooltip,
         ),
         spreads.encode(alt.X("low:Q"), alt.X2("high")),
-        alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, alt.X("value:Q")),
+        alt.Chart(seeds).mark_point(filled=True, size=22, color=SEEDS, opacity=0.9).encode(y, alt.X("value:Q")),
         base.mark_text(align="right", fontSize=font, color=CEILING).encode(alt.XValue("width"), alt.Text("label:N")),
         *baselines.layers_over_bars(against or {}, y),
     ]

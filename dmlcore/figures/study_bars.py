@@ -60,7 +60,13 @@ def _bars(axes: Axes, values: Scored, levels: Mapping[str, float]) -> None:
     order = sorted(values, key=lambda name: float(np.mean(values[name])))
     axes.barh(order, [100 * float(np.mean(values[name])) for name in order], color=COLOURS[0], height=0.7)
     for row, name in enumerate(order):
-        axes.plot(100 * np.array(values[name]), np.full(len(values[name]), row), ".", color="#D55E00", markersize=3)
+        axes.plot(
+            100 * np.array(values[name]),
+            np.full(len(values[name]), row),
+            ".",
+            color=strokes.INK[False]["seeds"],
+            markersize=3,
+        )
     for dash, (name, level) in zip(DASHES, levels.items(), strict=False):
         label = f"{verdicts.NAMES.get(name, name)} {100 * level:.1f}"
         axes.axvline(100 * level, color=INK["text"], linestyle=dash, linewidth=1, label=label)

@@ -10,6 +10,7 @@ import torch
 from dmlcore.figures import strokes
 from dmlcore.figures.field_arrays import arguments
 from dmlcore.figures.fields import save_figure, sheet, write_caption
+from dmlcore.figures.palette import INK
 from dmlcore.pooling.analysis.gate import Gate
 from dmlcore.pooling.analysis.red_blue import STEPS, informative, mixture
 from dmlcore.typing import Arrays, Floats, Ints
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["about", "draw_transport", "save_figure", "snippet", "transport_arrays"]
 
 POOLINGS = ("linear programme", "smoothed", "average")
-BACKGROUND = {False: "#C9E4D9", True: "#214238"}
+BACKGROUND = {dark: ink["kept"] for dark, ink in INK.items()}
 FLOOR = 1e-17
 
 

@@ -45,11 +45,20 @@
   /** @type {Shape[]} */
   const SHAPES = ["circle", "square", "triangle", "diamond"];
   const REACH = 16;
+  /** @param {string} role */
+  const ink = (role) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(--${role})`;
+    document.body.append(probe);
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  };
   /** @type {Entry[]} */
   const VERDICTS = [
-    { name: "nearest is wrong", colour: "#D55E00", shape: "square" },
-    { name: "nearest is right", colour: "#0072B2", shape: "circle" },
-    { name: "only searched, or alone in its class", colour: "#7F7F7F", shape: "diamond" },
+    { name: "nearest is wrong", colour: ink("wrong"), shape: "square" },
+    { name: "nearest is right", colour: ink("marked"), shape: "circle" },
+    { name: "only searched, or alone in its class", colour: ink("quiet"), shape: "diamond" },
   ];
   /** @type {Record<string, Entry[]>} */
   const KINDS = {

@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
+from dmlcore.figures.palette import custom_properties
 from dmlcore.inspection import confusions, images
 from dmlcore.inspection.embedding_table import EmbeddingTable
 from dmlcore.inspection.maps import maps
@@ -57,6 +58,7 @@ def html(table: EmbeddingTable, plane: Map | None = None, remarks: Sequence[str]
         remarks: Lines shown below the scores, for example deviations from the protocol of the run.
     """
     style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
+    style = custom_properties() + style
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy += "; base-uri 'none'; form-action 'none'"
     title = _label(table)

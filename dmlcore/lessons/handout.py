@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dmlcore import losses
 from dmlcore.experiments import studies
 from dmlcore.figures.fields import embed_glyphs_alone, figure_style, save_figure
+from dmlcore.figures.palette import INK, custom_properties
 from dmlcore.lessons import text as texts
 from dmlcore.lessons.checks import judge, shown_by
 from dmlcore.lessons.facts import FACTS
@@ -30,13 +31,16 @@ _LEFT, _MIDDLE, _RIGHT = 0.1, 0.52, 0.9  # shares of the page width
 _CHARACTERS = 92  # characters per line at 10 points
 _COMPUTED = "Every number of an answer was computed on the figure of its step."
 _HOW = "Here figures stand still: mark or write down what you would do. In DML Lab, under Lessons, they move."
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #1b2430; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { margin-bottom: 0; } .claim { font-size: 1.2rem; }
-img { width: 100%; max-width: 34rem; display: block; margin: auto; }
-section { break-inside: avoid; border-top: 1px solid #ccd; margin-top: 2rem; } .ask { font-weight: 600; }
-details { margin: 0.5rem 0; } footer { margin-top: 3rem; color: #5a6473; font-size: 0.85rem; }
-@media print { img { width: auto; max-width: 100%; max-height: 13cm; } .ask + p { margin-bottom: 2cm; } }
+_TEXT, _MUTED = INK[False]["text"], INK[False]["muted"]
+_STYLE = f"""
+{custom_properties()}
+body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--text); max-width: 46rem; margin: 2rem auto;
+  padding: 0 1rem; }}
+h1 {{ margin-bottom: 0; }} .claim {{ font-size: 1.2rem; }}
+img {{ width: 100%; max-width: 34rem; display: block; margin: auto; }}
+section {{ break-inside: avoid; border-top: 1px solid var(--line); margin-top: 2rem; }} .ask {{ font-weight: 600; }}
+details {{ margin: 0.5rem 0; }} footer {{ margin-top: 3rem; color: var(--muted); font-size: 0.85rem; }}
+@media print {{ img {{ width: auto; max-width: 100%; max-height: 13cm; }} .ask + p {{ margin-bottom: 2cm; }} }}
 """
 
 
@@ -166,7 +170,9 @@ class _Paper:
         from matplotlib.figure import Figure
 
         self.figure = Figure(figsize=_A4, facecolor="white")
-        self.figure.text(_LEFT, 0.04, f"DML Lab, lesson {lesson.order}: {lesson.title}", fontsize=8, color="#5a6473")
+        self.figure.text(
+            _LEFT, 0.04, f"DML Lab, lesson {lesson.order}: {lesson.title}", fontsize=8, color=INK[False]["muted"]
+        )
         self.y = 0.94
 
     def write(
@@ -177,7 +183,11 @@ class _Paper:
         """
         width = round(_CHARACTERS * 10 / size * (right - _LEFT) / (_RIGHT - _LEFT))
         for line in textwrap.wrap(texts.FORMULA.sub(lambda m: m[0].replace(" ", "\u00a0"), words), width):
-            style: dict[str, Any] = {"fontsize": size, "fontweight": "bold" if bold else "normal", "color": "#1b2430"}
+            style: dict[str, Any] = {
+                "fontsize": size,
+                "fontweight": "bold" if bold else "normal",
+                "color": INK[False]["text"],
+            }
             self.figure.text(_LEFT, self.y, line, va="top", **style)
             self.y -= 1.45 * size / 72 / _A4[1]
         self.y -= gap

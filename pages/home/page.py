@@ -34,9 +34,9 @@ STYLE = """<style>
 .st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
 [class*="st-key-door_"] > .stElementContainer { width: 100% !important; }
 [class*="st-key-door_"] .stPageLink a { justify-content: center; padding: .55rem .8rem; border-radius: .5rem;
-  background: #0072B2; }
-[class*="st-key-door_"] .stPageLink a:is(:hover, :focus-visible) { background: #005A8E; }
-[class*="st-key-door_"] .stPageLink a :is(p, span) { color: #fff; font-weight: 600; font-size: 1.05rem; }
+  background: var(--primary); }
+[class*="st-key-door_"] .stPageLink a:is(:hover, :focus-visible) { background: var(--primary-hover); }
+[class*="st-key-door_"] .stPageLink a :is(p, span) { color: var(--on-primary); font-weight: 600; font-size: 1.05rem; }
 </style>"""
 
 

@@ -38,7 +38,7 @@ def _figure(sheet: Sheet, frame: int, words: str) -> str:
     at = sheet.frames[frame].astype(np.float64) / STEPS * (SIDE - 4 * RADIUS) + 2 * RADIUS
     places = np.rint(np.stack([at[:, 0], SIDE - at[:, 1]], axis=1)).astype(np.int64)
     rest = places[~np.isin(sheet.group, classes)]
-    paths = _path(rest[:: max(1, -(-len(rest) // MOST_OTHERS))], "#8a93a3", 0.45)
+    paths = _path(rest[:: max(1, -(-len(rest) // MOST_OTHERS))], "var(--missing)", 0.45)
     paths += "".join(_path(places[sheet.group == c], FEW[k], 1.0) for k, c in enumerate(classes))
     shown = f"{len(classes)} of {len(sheet.labels)} classes in colour"
     label = escape(f"map of {len(places):,} test samples, {words}: {shown}")

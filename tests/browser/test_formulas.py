@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlcore import losses
+from dmlcore.figures.palette import INK
 from dmlcore.geometry import derivations
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published.errata import errata
@@ -61,7 +62,7 @@ def everything() -> list[str]:
     told += [statements(region.latex) for region in regions + charges if region.latex]
     told += [part for region in charges for part in region.shape.split("$")[1::2]]
     told += [line for found in margins for line in (*found.symbols, *found.numbers)]
-    told += [marked(x, "#B04A00") for e in errata() for x in (e.printed_latex, e.true_latex) if x]
+    told += [marked(x, INK[False]["printedText"]) for e in errata() for x in (e.printed_latex, e.true_latex) if x]
     return told
 
 

@@ -3,25 +3,64 @@
 import palette from "./palette.json" with { type: "json" };
 
 import type { Context, Point, Rgb, Theme } from "./types.ts";
-export type Role = keyof typeof palette.light.ink;
+
+// Name of a colour, or its values: light theme, dark theme, and as text in either.
+type Entry = string | string[];
+type Name = keyof typeof palette.roles;
+export type Role = Name | `${Name}Text`;
 
 export const POINTS: Point[] = ["anchor", "positive", "negative"];
 export const LETTER = { anchor: "A", positive: "P", negative: "N" };
 
-// The palette is shared with the figures for print (dmlcore/figures/palette.json): roles, a ramp of
-// energies, and a ramp of signed values from blue through the background to vermillion.
+// The palette is shared with the figures for print (dmlcore/figures/palette.py) and with the style
+// sheets (assets/build.js), so that each colour is written once.
+function pick(entry: Entry, theme: Theme, text = false) {
+  const values =
+      typeof entry === "string" ? (palette.colours as Record<string, string[]>)[entry] : entry,
+    dark = Number(theme === "dark");
+  return text && values.length === 4 ? values[2 + dark] : (values[dark] ?? values[0]);
+}
+const inks = (theme: Theme) =>
+  Object.fromEntries(
+    Object.entries<Entry>(palette.roles).flatMap(([role, entry]) => [
+      [role, pick(entry, theme)],
+      [`${role}Text`, pick(entry, theme, true)],
+    ]),
+  ) as Record<Role, string>;
+const both = (entries: readonly Entry[]) => ({
+  light: entries.map((entry) => pick(entry, "light")),
+  dark: entries.map((entry) => pick(entry, "dark")),
+});
+// Colours by theme and role; "positiveText" is the role "positive" as text.
 export const INK: Record<Theme, Record<Role, string>> = {
-  light: palette.light.ink,
-  dark: palette.dark.ink,
+  light: inks("light"),
+  dark: inks("dark"),
 };
+// Colours of a list by theme, e.g. LISTS.classes.dark[0].
+export const LISTS = Object.fromEntries(
+  Object.entries(palette.lists).map(([name, entries]) => [name, both(entries)]),
+) as Record<keyof typeof palette.lists, Record<Theme, string[]>>;
+
+// Return all roles as CSS custom properties: --positive, --positive-text, --right, ...
+export const customProperties = () =>
+  (Object.entries(INK.light) as [Role, string][])
+    .filter(([role, light]) => {
+      const plain = role.replace(/Text$/, "") as Role;
+      return role === plain || light !== INK.light[plain] || INK.dark[role] !== INK.dark[plain];
+    })
+    .map(([role, light]) => {
+      const name = role.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      return `--${name}:light-dark(${light},${INK.dark[role]})`;
+    })
+    .join(";");
 
 // colour: "#rrggbb"
 const rgb = (colour: string): Rgb =>
   [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16)) as Rgb;
-const ramps = (name: "energy" | "signed") => ({
-  light: palette.light[name].map(rgb),
-  dark: palette.dark[name].map(rgb),
-});
+function ramps(name: "energy" | "signed") {
+  const { light, dark } = both(palette.scales[name]);
+  return { light: light.map(rgb), dark: dark.map(rgb) };
+}
 const RAMPS = ramps("energy"),
   SIGNED = ramps("signed");
 

@@ -88,8 +88,7 @@ export function readouts(box: Element, rows: [name: string, text: string][]) {
   rows.forEach(([, text], i) => setText(box.children[i].lastChild, text));
 }
 
-// Return "light" or "dark" from the colours that Streamlit passes to components, and set --accent
-// for native controls.
+// Return "light" or "dark" from the colours that Streamlit passes to components.
 export function applyTheme(root: ParentNode, whole: HTMLElement): Theme {
   const probe = el("span", { style: "color: var(--st-background-color)" });
   root.append(probe);
@@ -97,8 +96,6 @@ export function applyTheme(root: ParentNode, whole: HTMLElement): Theme {
   probe.remove();
   const theme = r + g + b < 384 ? "dark" : "light";
   whole.style.colorScheme = theme;
-  // On dark pages Chromium gives a dark accent colour a glaring white track.
-  whole.style.setProperty("--accent", theme === "dark" ? "#56B4E9" : "var(--st-primary-color)");
   return theme;
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.figures.confusions import CELL, MOST_NAMED, matrix
+from dmlcore.figures.palette import INK
 from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
@@ -27,7 +28,7 @@ COUNTS_DEFAULT = 3
 # row height of the list in pixels, and number of rows visible without scrolling, which leaves room for images below
 ROW, IN_SIGHT = 35, 5
 PAIR = "pair"  # URL parameter; its value is "QUERY-OTHER", the labels of the query's and the neighbour's class
-INK = {"light": "#333", "dark": "#ddd"}  # text colour of the numbers in pale cells, by theme
+TEXT = {"light": INK[False]["text"], "dark": INK[True]["text"]}  # text colour of the numbers in pale cells, by theme
 # The matrix has its full size, so that its class names are visible and the mouse wheel scrolls the page. In a narrow
 # window, the matrix scrolls horizontally and the list moves below it. Eight neighbours fit on one line.
 STYLE = """<style>
@@ -141,7 +142,7 @@ def _matrix(
     order = confusions.order_classes(shares)
     labels = pair_counts.classes[places[order]]
     names = [view.name(int(x)) for x in labels]
-    ink = INK["dark" if st.context.theme.type == "dark" else "light"]
+    ink = TEXT["dark" if st.context.theme.type == "dark" else "light"]
     drawn = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
     with st.container(key="matrix-scroll"):
         words = (

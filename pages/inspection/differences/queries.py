@@ -38,7 +38,7 @@ STYLE = """<style>
 .difference .head .change { font-weight: 600; font-variant-numeric: tabular-nums; }
 .difference .head .links { display: flex; gap: 12px; margin-left: auto; }
 .difference .head a { color: inherit; text-decoration: underline; text-underline-offset: 2px; }
-.difference .head a:focus-visible { outline: 3px solid #56B4E9; outline-offset: 2px; border-radius: 2px; }
+.difference .head a:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }
 </style>"""
 
 

@@ -7,17 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-from dmlcore.figures.strokes import INK
-
 # A is a black disc (white in the dark theme), P a blue disc, N a vermilion square, as in the force field below.
-_COLOURS = " ".join(
-    f"--{role}-{theme}: {INK[theme == 'dark'][role]};"
-    for role in ("positive", "negative")
-    for theme in ("light", "dark")
-)
-STYLE = (
-    f"<style>:root {{ {_COLOURS} }}"
-    + """
+STYLE = """<style>
 .failure { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 10px 34px; font-size: 12.5px;
   line-height: 1.3; }
 .failure .three { display: flex; align-items: flex-start; gap: 8px; }
@@ -25,13 +16,13 @@ STYLE = (
 .failure figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .failure .frame { position: relative; display: block; box-sizing: border-box; width: 88px; height: 88px; padding: 2px;
   border: 3px solid currentColor; border-radius: 8px; background: rgb(128 128 128 / .10); }
-.failure .positive .frame { border-color: var(--positive-light); }
-.failure .negative .frame { border-color: var(--negative-light); border-style: dashed; border-radius: 0; }
+.failure .positive .frame { border-color: var(--positive); }
+.failure .negative .frame { border-color: var(--negative); border-style: dashed; border-radius: 0; }
 .failure img { display: block; width: 100%; height: 100%; object-fit: contain; border-radius: 2px; }
 .failure .mark { position: absolute; left: -10px; top: -10px; width: 23px; height: 23px; border-radius: 50%;
   color: #fff; font: bold 13px/23px sans-serif; text-align: center; background: #000; box-shadow: 0 0 0 1.5px #fff; }
-.failure .positive .mark { background: var(--positive-light); }
-.failure .negative .mark { background: var(--negative-light); border-radius: 2px; }
+.failure .positive .mark { background: var(--positive); }
+.failure .negative .mark { background: var(--negative); border-radius: 2px; }
 .failure .name { display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden;
   font-weight: 600; }
 .failure .number { opacity: .78; font-variant-numeric: tabular-nums; }
@@ -42,17 +33,16 @@ STYLE = (
 .failure .strip .title { flex: 0 0 100%; }
 .failure .strip a { box-sizing: border-box; display: block; width: 44px; height: 44px; padding: 1px;
   border: 2px solid rgb(128 128 128 / .4); border-radius: 5px; }
-.failure .strip a:hover { border-color: #56B4E9; }
-.failure .strip a:focus-visible { outline: 3px solid #56B4E9; outline-offset: 1px; }
-.failure .strip a[aria-current] { border: 3px solid var(--positive-light); }
+.failure .strip a:hover { border-color: var(--accent); }
+.failure .strip a:focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
+.failure .strip a[aria-current] { border: 3px solid var(--positive); }
 .failure .strip.negative a { border-radius: 0; }
-.failure .strip.negative a[aria-current] { border: 3px dashed var(--negative-light); }
+.failure .strip.negative a[aria-current] { border: 3px dashed var(--negative); }
 .failure .strip .gap { align-self: center; opacity: .7; }
 @media (max-width: 1080px) { .failure { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 520px) { .failure .three { gap: 3px; } .failure figure, .failure .frame { width: 84px; }
   .failure .frame { height: 84px; } .failure .between { width: 46px; padding-top: 30px; font-size: 11px; } }
 </style>"""
-)
 
 
 @dataclass(frozen=True)

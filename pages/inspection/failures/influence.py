@@ -29,10 +29,10 @@ STYLE = """<style>
   font-size: 12px; line-height: 1.3; }
 .influence figure { margin: 0; min-width: 0; }
 .influence img { display: block; box-sizing: border-box; width: 100%; aspect-ratio: 1; object-fit: contain;
-  padding: 2px; border: 2px solid #D55E00; background: rgb(128 128 128 / .10); }
-.influence.helped img { border-color: #0072B2; border-radius: 8px; }
-.influence .bar { display: block; height: 4px; margin: 3px 0; background: #D55E00; }
-.influence.helped .bar { background: #0072B2; }
+  padding: 2px; border: 2px solid var(--behind); background: rgb(128 128 128 / .10); }
+.influence.helped img { border-color: var(--ahead); border-radius: 8px; }
+.influence .bar { display: block; height: 4px; margin: 3px 0; background: var(--behind); }
+.influence.helped .bar { background: var(--ahead); }
 .influence .name { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .influence b { font-variant-numeric: tabular-nums; }
 @media (max-width: 520px) { .influence { grid-template-columns: repeat(4, minmax(0, 1fr)); } }

@@ -19,9 +19,9 @@ STYLE = """<style>
 .claims .claim { width: 34%; }
 .claims .verdict { width: 11.5rem; white-space: nowrap; font-weight: 600; }
 .claims .verdict b { display: inline-block; width: 1.35rem; height: 1.35rem; margin-right: .45rem; line-height: 1.35rem;
-  border-radius: 50%; text-align: center; color: #fff; }
-.claims .yes b { background: #00694f; } .claims .no b { background: #a8480a; }
-.claims .open b { background: #5f6670; } .claims .none b { background: none; color: inherit; }
+  border-radius: 50%; text-align: center; color: var(--on-primary); }
+.claims .yes b { background: var(--right-fill); } .claims .no b { background: var(--wrong-fill); }
+.claims .open b { background: var(--open-fill); } .claims .none b { background: none; color: inherit; }
 .claims small { display: block; opacity: .78; font-size: .86rem; }
 .claims a { color: inherit; text-decoration: underline; text-underline-offset: .15em; }
 @media (max-width: 700px) {

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import streamlit as st
 
 from dmlcore import losses
+from dmlcore.figures.palette import INK
 from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, Counterexample
@@ -27,7 +28,9 @@ CHOSEN, HALF, SOURCE = "truth_erratum", "truth_half", "truth_source"
 ERRATA, REFERENCE = "Errata", "Loss reference"
 KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "text"}
 # text colours of the printed and the correct version by theme; contrast with the background at least 4.5 to 1
-DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
+DIFFERENCE = {
+    theme: (INK[theme == "dark"]["printedText"], INK[theme == "dark"]["correctedText"]) for theme in ("light", "dark")
+}
 
 # errata with a figure: a triplet that can be dragged, or a curve over one variable
 SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})

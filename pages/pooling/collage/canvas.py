@@ -145,7 +145,8 @@ def examples(name: str) -> str:
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '
             f'src="{address}" alt="collage of class {name}" style="width:100%;height:100%;image-rendering:pixelated">'
             f'<span style="position:absolute;box-sizing:border-box;width:50%;height:50%;left:{50 * (tile % 2)}%;'
-            f'top:{50 * (tile // 2)}%;border:2px dashed #E69F00;outline:1px solid rgb(0 0 0 / .55)"></span></div>'
+            f"top:{50 * (tile // 2)}%;border:2px dashed var(--selected);"
+            'outline:1px solid rgb(0 0 0 / .55)"></span></div>'
             f'<figcaption title="{name}" style="font-size:12px;line-height:1.4;overflow:hidden;white-space:nowrap;'
             f'text-overflow:ellipsis">{name}</figcaption></figure>'
         )

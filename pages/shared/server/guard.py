@@ -19,6 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dmlcore.figures.palette import custom_properties
 from pages.shared.server import host as streamlit_host
 from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_address, is_loopback, listening
 from pages.shared.server.content_policy import ASSETS, content_policy
@@ -40,7 +41,7 @@ SECURITY_HEADERS = {
 }
 CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 
-SIGN_IN = (ASSETS / "src" / "kit" / "sign_in.html").read_text()
+SIGN_IN = (ASSETS / "src" / "kit" / "sign_in.html").read_text().replace("{palette}", custom_properties())
 
 
 class Guard:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pages.shared.widgets.component import component
 
-# The marks ✓ (solid, #009E73) and ✗ (dashed, #D55E00) can be distinguished without colour and with colour vision
+# The marks ✓ (solid, green) and ✗ (dashed, vermillion) can be distinguished without colour and with colour vision
 # deficiency.
 STYLE = """<style>
 .neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
@@ -25,20 +25,20 @@ STYLE = """<style>
 .neighbours .frame { display: block; position: relative; box-sizing: border-box; width: 100%; aspect-ratio: 1;
   padding: 2px; border: 3px solid transparent; border-radius: 6px; background: rgb(128 128 128 / .10); }
 .neighbours .query .frame, .neighbours .unknown .frame { border-color: rgb(128 128 128 / .55); }
-.neighbours .right .frame { border-color: #009E73; }
-.neighbours .wrong .frame { border-color: #D55E00; border-style: dashed; }
-.neighbours a.frame:hover { box-shadow: 0 0 0 3px rgb(86 180 233 / .65); }
-.neighbours a.frame:focus-visible { outline: 3px solid #56B4E9; outline-offset: 2px; }
+.neighbours .right .frame { border-color: var(--right); }
+.neighbours .wrong .frame { border-color: var(--wrong); border-style: dashed; }
+.neighbours a.frame:hover { box-shadow: 0 0 0 3px color-mix(in srgb, var(--accent) 65%, transparent); }
+.neighbours a.frame:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .neighbours img { display: block; width: 100%; height: 100%; object-fit: contain; border-radius: 2px; }
 .neighbours img.over { position: absolute; inset: 2px; width: calc(100% - 4px); height: calc(100% - 4px); }
 .neighbours .mark { position: absolute; left: -7px; top: -7px; width: 19px; height: 19px; border-radius: 50%;
-  font: bold 13px/19px sans-serif; text-align: center; color: #fff; background: #00795A; }
-.neighbours .wrong .mark { background: #B34E00; }
+  font: bold 13px/19px sans-serif; text-align: center; color: var(--on-primary); background: var(--right-fill); }
+.neighbours .wrong .mark { background: var(--wrong-fill); }
 .neighbours figcaption { margin-top: 4px; overflow-wrap: anywhere; }
 .neighbours .name { display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
 .neighbours .query .name { font-weight: 600; font-size: 13px; }
 .neighbours .number { opacity: .75; font-variant-numeric: tabular-nums; }
-.neighbours a.forces { display: inline-block; margin-top: 3px; color: inherit; text-decoration-color: #D55E00; }
+.neighbours a.forces { display: inline-block; margin-top: 3px; color: inherit; text-decoration-color: var(--wrong); }
 .neighbours .lines { flex: 1; display: flex; flex-direction: column; gap: 10px; min-width: 0; }
 .neighbours .line { display: flex; gap: 12px; }
 .neighbours .of { flex: none; width: 84px; }

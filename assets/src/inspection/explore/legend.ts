@@ -4,24 +4,24 @@ import type { Class, Colouring, Facts, Filtered, Metadata } from "./types.ts";
 import type { Theme } from "../../kit/types.ts";
 import { div, drawing, el, setText } from "../../kit/dom.ts";
 import { shape } from "../../kit/plot.ts";
-import { rampColour } from "../../kit/colours.ts";
+import { INK, LISTS, rampColour } from "../../kit/colours.ts";
 import { FILTERS, NOWHERE, chosenMetadata, isMetadata } from "./facets.ts";
 import { RIGHT, WRONG } from "./overlay.ts";
 
 const LISTED = 10, // classes listed until all are requested
   MOST_LISTED = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];
-const NONE = "#8A929C",
+const NONE = INK.light.missing,
   HIGHEST = 254; // highest value of a scale
 // lower end of the ramp: paler points would be invisible on the background
 export const LOWEST = 0.52;
-const FEW = ["#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1"];
+const FEW = LISTS.tags.light;
 // Colour of each value of a filter column; shapes differ too, so that colour is not the only cue.
 const NAMED: Partial<Record<Colouring, string[]>> = {
   right: [WRONG, RIGHT],
-  hubness: ["#2F97D3", NONE, "#B87F00", WRONG],
+  hubness: [INK.light.unjudged, NONE, INK.light.picked, WRONG],
   doubted: [NONE, WRONG],
-  split: ["#0072B2", "#B87F00"],
+  split: [INK.light.series, INK.light.picked],
 };
 const HEADINGS: Partial<Record<Colouring, string>> = {
   right: "nearest neighbour",

@@ -3,13 +3,12 @@ import type { Neighbour } from "./types.ts";
 import type { MapView } from "./explore.ts";
 import type { Box } from "./labels.ts";
 import type { Context } from "../../kit/types.ts";
+import { INK } from "../../kit/colours.ts";
 import { STEPS } from "./cloud.ts";
 import { placeNames } from "./labels.ts";
 
-export const RIGHT = "#009E73",
-  WRONG = "#D55E00",
-  SELECTED = "#E69F00";
-const UNJUDGED = "#2F97D3"; // lines to neighbours without labels
+export const { right: RIGHT, wrong: WRONG, selected: SELECTED } = INK.light;
+const UNJUDGED = INK.light.unjudged; // lines to neighbours without labels
 const MOST_IMAGES = 150,
   MOST_NAMES = 50,
   MOST_TRIED = 300,

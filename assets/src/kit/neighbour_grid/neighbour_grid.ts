@@ -206,7 +206,7 @@ button:hover { border-color: var(--st-primary-color); color: var(--st-primary-co
 kbd { font: 600 12px/18px monospace; display: inline-block; min-width: 18px; text-align: center; padding: 0 4px; margin-right: 4px;
   border: 1px solid rgb(128 128 128 / .5); border-bottom-width: 2px; border-radius: 4px; }
 .keys kbd { margin: 0; }
-.gone { margin: 6px 0 0; color: var(--st-orange-text-color, #B34E00); }
+.gone { margin: 6px 0 0; color: var(--wrong-text); }
 dialog { color: var(--st-text-color); background: var(--st-background-color); border: 1px solid rgb(128 128 128 / .4);
   border-radius: 12px; padding: 18px 22px; max-width: min(92vw, 420px); }
 dialog::backdrop { background: rgb(0 0 0 / .4); }

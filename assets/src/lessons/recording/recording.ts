@@ -2,7 +2,7 @@
 // line at the current frame. The address holds the frame.
 import type { Child, SetState, Theme } from "../../kit/types.ts";
 import type { RecordingData } from "./types.ts";
-import { INK } from "../../kit/colours.ts";
+import { INK, LISTS } from "../../kit/colours.ts";
 import { defineComponent, loadStyles, newTheme } from "../../kit/component.ts";
 import { div, drawing, el, setText, writeAddress } from "../../kit/dom.ts";
 import { Player } from "../../kit/frames.ts";
@@ -17,16 +17,7 @@ const PER_FRAME = { projections: 260, ensemble: 22 }; // milliseconds per frame
 const RIM = 1.06; // half the side of the view, in radii of the disc
 const CURVES = 210; // height in pixels
 // Colours by class, as on paper (dmlcore/figures/recordings.py).
-const COLOURS = {
-  light: [
-    ...["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8C6D00"],
-    ...["#56B4E9", "#5B3FA0", "#B2182B", "#4D4D4D", "#2A9D8F"],
-  ],
-  dark: [
-    ...["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#D0A820"],
-    ...["#8CCBF2", "#A58BE0", "#F0787F", "#B8BEC8", "#5FD0C2"],
-  ],
-};
+const COLOURS = LISTS.recording;
 const SMOOTH = 15; // frames per running mean
 const DASHES = [[], [7, 3], [7, 3, 2, 3], [2, 3]];
 

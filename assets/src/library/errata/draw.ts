@@ -191,13 +191,7 @@ function arrows(
 const finite = (g: Gradient): g is number[] => g.every((x) => x !== null);
 // Contrast of 4.5 to the page, as fill and as text.
 export const colourOf = (side: Side, theme: Theme, letters = false) =>
-  side === "true"
-    ? INK[theme][letters ? "forceText" : "force"]
-    : theme === "light"
-      ? letters
-        ? "#A84700"
-        : "#D55E00"
-      : "#F58A42";
+  INK[theme][`${side === "true" ? "corrected" : "printed"}${letters ? "Text" : ""}`];
 
 function arrow(
   [x, y]: number[],

@@ -3,14 +3,11 @@ import type { History } from "./history.ts";
 import type { Frame, Portrait, Shown } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
-import { INK, niceStep, rampColour } from "../../kit/colours.ts";
+import { INK, LISTS, niceStep, rampColour } from "../../kit/colours.ts";
 import { SHAPES, brief as label, shape } from "../../kit/plot.ts";
 
 // Okabe-Ito colour and marker shape by class, so that colour is not the only cue.
-export const CLASS = {
-  light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"],
-  dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"],
-};
+export const CLASS = LISTS.classes;
 
 // Return half the width of the view, in steps, so that it does not jitter.
 export function halfWidth(positions: Float32Array) {
@@ -90,7 +87,7 @@ export function paintCharges(
   }
   if (chosen !== null) {
     const [x, y] = at(frame.positions[2 * chosen], frame.positions[2 * chosen + 1]);
-    ctx.strokeStyle = "#E69F00";
+    ctx.strokeStyle = INK.light.selected;
     ctx.lineWidth = 2.5;
     ctx.beginPath();
     ctx.arc(x, y, r + 6, 0, 7);

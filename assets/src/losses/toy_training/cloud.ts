@@ -124,7 +124,7 @@ export function paintCloud(ctx: Context, size: number, scene: Scene, theme: Them
   ctx.globalAlpha = 1;
   if (ring !== null && ring < n) {
     const [x, y] = placed[ring];
-    ctx.strokeStyle = "#E69F00";
+    ctx.strokeStyle = INK.light.selected;
     ctx.lineWidth = 2.4;
     ctx.beginPath();
     ctx.arc(x, y, base + 5, 0, 7);

@@ -8,8 +8,8 @@ import { INK } from "../../kit/colours.ts";
 import { projector } from "./cloud.ts";
 
 const AVERAGE = 64,
-  RIGHT = "#009E73",
-  WRONG = "#D55E00",
+  RIGHT = INK.light.right,
+  WRONG = INK.light.wrong,
   GAP = 5;
 
 // Return the images of an answer, once the browser has decoded them.
@@ -51,7 +51,7 @@ export function linkQueries(ctx: Context, size: number, scene: Scene, rows: Row[
       ctx.stroke();
     }
     ctx.setLineDash([]);
-    ctx.strokeStyle = "#E69F00";
+    ctx.strokeStyle = INK.light.selected;
     ctx.lineWidth = 2.4;
     ctx.beginPath();
     ctx.arc(x, y, 8, 0, 7);

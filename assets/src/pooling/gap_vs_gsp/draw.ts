@@ -1,14 +1,11 @@
 // Painting of one pooling's plane: hulls, bags, tokens, prototypes; all numbers come from Python.
 import type { Shown, SideFrame } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
-import { INK, halo, niceStep } from "../../kit/colours.ts";
+import { INK, LISTS, halo, niceStep } from "../../kit/colours.ts";
 import { shape } from "../../kit/plot.ts";
 
 // Eight Okabe-Ito colours, used twice: classes 9 to 16 are squares with dashed hulls.
-const COLOURS = {
-  light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#5b6675", "#2E8FC7", "#B87A00", "#7A7400"],
-  dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#aab4c2", "#8CCBF2", "#E69F00", "#F0E442"],
-};
+const COLOURS = LISTS.classes;
 export const colourOf = (label: number, theme: Theme) => COLOURS[theme][label % 8];
 export const shapeOf = (label: number) => (label < 8 ? "circle" : "square");
 export const OWN = 4; // own tokens per class

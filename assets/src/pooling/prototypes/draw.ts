@@ -2,14 +2,11 @@
 import type { At, Box, Look, One, Plane } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
-import { halo, INK, niceStep } from "../../kit/colours.ts";
+import { halo, INK, LISTS, niceStep } from "../../kit/colours.ts";
 
 // Colour, marker shape and dash pattern of each shown class.
-export const CLASS = {
-  light: ["#0072B2", "#D55E00", "#009E73"],
-  dark: ["#3D9BD6", "#F07A2B", "#22C495"],
-};
-export const PICKED = { light: "#B87A00", dark: "#E69F00" };
+export const CLASS = LISTS.classes;
+export const PICKED = { light: INK.light.picked, dark: INK.dark.picked };
 const SHAPES = ["circle", "square", "triangle"],
   DASHES = [[], [9, 4], [3, 3]];
 

@@ -17,7 +17,7 @@ KEY = "sphere"
 # On a narrow screen the table scrolls below its first column, which needs the theme's background colour
 # (.streamlit/config.toml).
 STYLE = """<style>
-.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
+.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: var(--page); }
 </style>"""
 
 LECTURE = Presentation(

@@ -35,7 +35,7 @@ STYLE = """<style>
 .samples img, .samples .bad { width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: 4px;
   background: rgb(128 128 128 / .10); }
 .samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
-  border: 2px dashed #D55E00; }
+  border: 2px dashed var(--wrong); }
 .division { display: flex; flex-wrap: wrap; gap: 4px; }
 .division :is(img, .bad) { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; overflow: hidden;
   background: rgb(128 128 128 / .10); font-size: 9px; }

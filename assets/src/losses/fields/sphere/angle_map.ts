@@ -92,7 +92,7 @@ export function paintMap(
   const [x, y] = to(here);
   ctx.beginPath();
   ctx.arc(x, y, 8, 0, 7);
-  ctx.fillStyle = "#E69F00";
+  ctx.fillStyle = INK.light.selected;
   ctx.strokeStyle = ink.rim;
   ctx.lineWidth = 2.5;
   ctx.fill();
@@ -158,7 +158,7 @@ function guides(ctx: Context, { to }: Frame, ink: Ink) {
 
 // Draw the line of the map that the ring shows, along which the scanning point moves.
 function sweep(ctx: Context, probe: Point, [p, n]: number[], { to }: Frame) {
-  ctx.strokeStyle = "#E69F00";
+  ctx.strokeStyle = INK.light.selected;
   ctx.lineWidth = 2;
   ctx.beginPath();
   const line = (from: number[], end: number[]) => {
