@@ -26,7 +26,7 @@ const palette = {
 };
 const { outputFiles, metafile } = await build({
   entryPoints: globSync("src/**/*.{ts,tsx,css}", { cwd: root })
-    .filter((file) => file.endsWith(".css") || isEntry(file))
+    .filter((file) => (file.endsWith(".css") && !file.endsWith("tokens.css")) || isEntry(file))
     .map((file) => join(root, file)),
   outbase: join(root, "src"),
   outdir: out,

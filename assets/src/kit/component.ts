@@ -6,7 +6,7 @@ import { applyTheme, drawing, styled } from "./dom.ts";
 import { present, withdraw } from "./present/present.ts";
 import { base64Buffer } from "./socket.ts";
 
-const COMMON = ["shared.css", "katex.css", "figure.css"];
+const COMMON = ["theme/figure.css", "kit/katex.css"];
 let schema: Promise<Schema> | undefined;
 // Return Python's schema, fetched once.
 export const schemaReady = () => (schema ??= fetch(asset("kit/schema.json")).then((r) => r.json()));
@@ -42,7 +42,7 @@ export function defineComponent<D extends Data, A extends App<D>>(
 // Return Python's schema once the shared style sheet and the component's own are loaded. `styles`
 // is the path of the latter, e.g. "losses/charges/charges.css"; `more` come between the two.
 export async function loadStyles(root: ParentNode, styles: string, ...more: string[]) {
-  const sheets = [...COMMON.map((name) => asset(`kit/${name}`)), ...more, asset(styles)];
+  const sheets = [...COMMON.map(asset), ...more, asset(styles)];
   const [known] = await Promise.all([schemaReady(), styled(root, ...sheets)]);
   return known;
 }

@@ -231,7 +231,7 @@ export class MapView {
     this.ready = styled(
       root,
       ...[
-        "kit/shared.css",
+        "theme/layout.css",
         ...["explore", "wall", "sample"].map((name) => `inspection/explore/${name}.css`),
       ].map(asset),
     ).then(() => {

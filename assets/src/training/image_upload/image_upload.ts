@@ -8,7 +8,7 @@ import { el, styled } from "../../kit/dom.ts";
 import { zipArchive } from "../../kit/zip.ts";
 import { gather, shorten, walk } from "./files.ts";
 
-const COMMON = asset("kit/shared.css");
+const COMMON = asset("theme/layout.css");
 const OWN = asset("training/image_upload/image_upload.css");
 
 const apps: WeakMap<HTMLElement, ImageUpload> = new WeakMap();

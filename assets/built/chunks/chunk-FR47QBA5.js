@@ -1,2 +1,0 @@
-var e=import.meta.url.replace(/(\/api\/assets\/[^/]+\/).*/,"$1"),s=t=>new URL(t,e).href;export{s as a};
-//# sourceMappingURL=chunk-FR47QBA5.js.map
