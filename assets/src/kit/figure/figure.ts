@@ -86,6 +86,13 @@ export class Figure<Hit = unknown> {
     });
   }
 
+  /** Paint at once what is due in the next frame: for players, which must not skip a step. */
+  flush(): void {
+    cancelAnimationFrame(this.request);
+    this.request = 0;
+    this.paint();
+  }
+
   /** Fit the canvas to its element and to the resolution of the screen; paint if it changed. */
   resize(): void {
     if (!fit([this.canvas])) return;

@@ -133,6 +133,7 @@ export class Handles {
     }
     const step = arrow(event);
     if (!step) return;
+    if (found.nudge) return this.host.nudge(() => found.nudge?.(step));
     const up = this.host.view.from([0, 0])[1] < this.host.view.from([0, 1])[1] ? -1 : 1; // y down
     const by = found.step ?? STEP,
       place = [found.at[0] + by * step[0], found.at[1] + by * step[1] * up].map(rounded);

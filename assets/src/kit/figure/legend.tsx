@@ -14,7 +14,8 @@ export interface Key {
   hidden?: boolean;
 }
 
-function Ramp({ colour, low, high, theme }: NonNullable<Key["ramp"]> & { theme: Theme }) {
+/** Scale of colours between two texts. */
+export function Ramp({ colour, low, high, theme }: NonNullable<Key["ramp"]> & { theme: Theme }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useLayoutEffect(() => {
     if (canvas.current) paintScale(canvas.current, (t) => colour(t, theme));

@@ -32,6 +32,7 @@ export interface Handle {
   data?: Record<string, string | number>; // data-* attributes; read once; default data-point: name
   hidden?: boolean;
   step?: number; // length of an arrow key in units of the place, default 0.01; Shift: tenfold
+  nudge?(by: number[]): void; // an arrow key instead: [right, up], 1 or with Shift 10
   reach?: number; // a press on the canvas within so many pixels takes it; default 40, 0: never
   focusable?: boolean; // false: not in the tab order; read once
   remove?(): void; // Delete and Backspace

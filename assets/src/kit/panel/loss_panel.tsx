@@ -7,63 +7,84 @@ import { Control } from "./slider.tsx";
 import { Section, useHidden } from "./section.tsx";
 import { defaultsOf, settingOf } from "./values.ts";
 
-export interface LossPanelProps {
+export interface LossProps {
   schema: Pick<Schema, "losses">;
   state: { loss: string; hyper: Hyper }; // modified in place
-  onInput(name: string): void; // while a control changes
-  onRest(name: string): void; // at the end of a change
+}
+
+export interface LossMenuProps extends LossProps {
   onLoss(): void; // after another loss was chosen, with its defaults
   label?: string; // of the menu
-  called?(name: string): string; // names of the controls where a page has several panels
   heading?: ComponentChildren;
   children?: ComponentChildren; // below the menu
 }
 
+export interface LossControlsProps extends LossProps {
+  onInput(name: string): void; // while a control changes
+  onRest(name: string): void; // at the end of a change
+  called?(name: string): string; // names of the controls where a page has several panels
+}
+
 // Sections of a loss, hidden as "loss-menu" and by the names of its hyper-parameters.
-export function LossPanel({
+export const LossPanel = (props: LossMenuProps & LossControlsProps) => (
+  <>
+    <LossMenu {...props} />
+    <LossControls {...props} />
+  </>
+);
+
+// Menu over the losses of the catalogue.
+export const LossMenu = ({
+  schema: { losses },
+  state,
+  onLoss,
+  label = "loss",
+  heading = "Loss",
+  children,
+}: LossMenuProps) => (
+  <Section name="loss-menu" title={heading}>
+    <Menu
+      label={label}
+      offers={losses}
+      value={state.loss}
+      onChange={(loss) => {
+        state.loss = loss;
+        state.hyper = defaultsOf(losses[loss]);
+        onLoss();
+      }}
+    />
+    {children}
+  </Section>
+);
+
+// One control per hyper-parameter of a loss.
+export function LossControls({
   schema: { losses },
   state,
   onInput,
   onRest,
-  onLoss,
-  label = "loss",
   called = (name) => name,
-  heading = "Loss",
-  children,
-}: LossPanelProps) {
+}: LossControlsProps) {
   const { controls } = losses[state.loss],
     hidden = useHidden();
-  const choose = (loss: string) => {
-    state.loss = loss;
-    state.hyper = defaultsOf(losses[loss]);
-    onLoss();
-  };
   return (
-    <>
-      {!hidden.has("loss-menu") && (
-        <Section title={heading}>
-          <Menu label={label} offers={losses} value={state.loss} onChange={choose} />
-          {children}
-        </Section>
-      )}
-      <section>
-        {controls
-          .filter((c) => !hidden.has(c.name))
-          .map((c) => (
-            <Control
-              key={c.name}
-              schema={{ ...c, name: called(c.name) }}
-              value={settingOf(state.hyper, c)}
-              onInput={(x) => {
-                state.hyper[c.name] = x;
-                onInput(c.name);
-              }}
-              onRest={() => onRest(c.name)}
-            />
-          ))}
-        {!controls.length && <p class="caption">This loss has no parameters.</p>}
-      </section>
-    </>
+    <section>
+      {controls
+        .filter((c) => !hidden.has(c.name))
+        .map((c) => (
+          <Control
+            key={c.name}
+            schema={{ ...c, name: called(c.name) }}
+            value={settingOf(state.hyper, c)}
+            onInput={(x) => {
+              state.hyper[c.name] = x;
+              onInput(c.name);
+            }}
+            onRest={() => onRest(c.name)}
+          />
+        ))}
+      {!controls.length && <p class="caption">This loss has no parameters.</p>}
+    </section>
   );
 }
 

@@ -27,9 +27,9 @@
 //   Control, IntegerBox, Letter           a parameter of the schema                slider.tsx
 //   Menu, MenuField, Pills, Switch(es)    choices                                  choices.tsx
 //   Presets, PresetButtons, PresetCaption presets                                  choices.tsx
-//   LossPanel, LossFormula                loss with its parameters                 loss_panel.tsx
+//   LossPanel, LossMenu, LossFormula, ... loss with its parameters                 loss_panel.tsx
 //   PointRows                             coordinates of a triplet                 points.tsx
-//   Readouts, Key, Notice, Live           numbers, legend, messages                readouts.tsx
+//   Readouts, Text, Key, Notice, Live     numbers, legend, messages                readouts.tsx
 //   Formula, Prose                        KaTeX                                    formula.tsx
 //   PresentButtons, ExportLinks, CopyLink exports                                  export_menu.tsx
 //   Transport                             play, step, scrub                        transport.tsx

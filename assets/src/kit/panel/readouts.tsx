@@ -6,6 +6,9 @@ import type { ReadonlySignal } from "@preact/signals";
 
 export type Rows = readonly (readonly [name: string, text: string])[];
 
+// Text that follows the signals that it reads.
+export const Text = ({ read }: { read(): string }) => <>{useComputed(read)}</>;
+
 // Names with their values. The panel is rendered only if the number of rows changes.
 export function Readouts({ rows }: { rows: ReadonlySignal<Rows> }) {
   const count = useComputed(() => rows.value.length);
@@ -18,16 +21,17 @@ export function Readouts({ rows }: { rows: ReadonlySignal<Rows> }) {
   );
 }
 
-function Readout({ rows, index }: { rows: ReadonlySignal<Rows>; index: number }) {
-  const name = useComputed(() => rows.value[index]?.[0] ?? ""),
-    text = useComputed(() => rows.value[index]?.[1] ?? "");
+const Readout = ({ rows, index }: { rows: ReadonlySignal<Rows>; index: number }) => {
+  const name = useComputed(() => rows.value[index]?.[0] ?? "");
   return (
     <div>
       <span>{name}</span>
-      <b data-readout={name}>{text}</b>
+      <b data-readout={name}>
+        <Text read={() => rows.value[index]?.[1] ?? ""} />
+      </b>
     </div>
   );
-}
+};
 
 // Key of a mark in a figure; `kind` is the class of the mark ("dashed", "hatched", ...).
 export const Key = ({

@@ -42,6 +42,12 @@ export const settingOf = (hyper: Hyper, { name, default: otherwise }: Parameter)
 export const defaultsOf = ({ controls }: Pick<Loss, "controls">): Hyper =>
   Object.fromEntries(controls.map((c) => [c.name, c.default ?? null]));
 
+// Return hyper-parameters in words, for figures that are saved.
+export const hyperText = (hyper: Hyper) =>
+  Object.entries(hyper)
+    .map(([name, v]) => `${name} = ${v === null ? "∞" : typeof v === "number" ? tidy(v) : v}`)
+    .join(", ");
+
 // Return the index of the preset whose state equals the given one, null if there is none.
 export function findPreset(offers: readonly { state?: unknown }[], state: unknown) {
   const text = JSON.stringify(state),

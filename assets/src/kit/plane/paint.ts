@@ -2,8 +2,8 @@
 // is square.
 import type { Box, Extra, Painted, Rasters, Scene } from "./types.ts";
 import type { Context, Ink, Theme } from "../types.ts";
-import { drawing } from "../dom.ts";
 import { INK, halo, rampColour, signedColour } from "../colours.ts";
+import { bitmap, coloured, masked, polylines } from "../figure/raster.ts";
 import { stripes, veiled } from "../veil.ts";
 import { grid, numbers } from "../figure/axes.ts";
 import { plane } from "../figure/view.ts";
@@ -32,30 +32,9 @@ export function rasterise(
     ? (i: number) => signedColour(Math.max((i - 128) / 127, -1), theme)
     : (i: number) => rampColour(i / 255, theme);
   const table = Array.from({ length: 256 }, (_, i) => colour(i));
-  const bitmap = (fill: (data: Uint8ClampedArray, from: number, to: number) => void) => {
-    const image = new ImageData(n, n);
-    for (let row = 0; row < n; row++)
-      for (let col = 0; col < n; col++)
-        fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
-    const canvas = new OffscreenCanvas(n, n);
-    drawing(canvas).putImageData(image, 0, 0);
-    return canvas;
-  };
   return {
-    colour:
-      shade &&
-      bitmap((data, from, to) => {
-        const [r, g, b] = table[shade[from]];
-        data[to] = r;
-        data[to + 1] = g;
-        data[to + 2] = b;
-        data[to + 3] = 255;
-      }),
-    veil:
-      active &&
-      bitmap((data, from, to) => {
-        data[to + 3] = active[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
-      }),
+    colour: shade && bitmap(n, coloured(shade, table)),
+    veil: active && bitmap(n, masked(active)),
   };
 }
 
@@ -123,31 +102,6 @@ function outside(ctx: Context, field: Painted, box: Box, size: number, ink: Ink)
   }
   ctx.fillStyle = stripes(ctx, ink);
   ctx.fill(path, "evenodd");
-}
-
-// Draw polylines of `counts` corners each, starting at corner `first`; return the index of the next
-// corner. Midpoints are passed to visit(x, y).
-function polylines(
-  ctx: Context,
-  corners: Uint16Array,
-  counts: number[],
-  first: number,
-  { left, top, side }: Box,
-  visit?: (x: number, y: number) => void,
-) {
-  let at = first;
-  ctx.beginPath();
-  for (const count of counts) {
-    for (let i = 0; i < count; i++, at++) {
-      const x = left + (corners[2 * at] / 65535) * side,
-        y = top + side - (corners[2 * at + 1] / 65535) * side;
-      if (i) ctx.lineTo(x, y);
-      else ctx.moveTo(x, y);
-      if (visit && i === count >> 1 && count > 12) visit(x, y);
-    }
-  }
-  ctx.stroke();
-  return at;
 }
 
 function boundaries(ctx: Context, field: Painted, box: Box, ink: Ink) {
