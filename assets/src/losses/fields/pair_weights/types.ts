@@ -24,7 +24,6 @@ export interface PairWeightsData extends Data {
   hide: string[];
 }
 export interface PairWeightsRequest {
-  id: number;
   view: View;
   n?: number; // nodes per side
   top?: number; // top of the scale, fixed during a gesture
@@ -61,11 +60,4 @@ export interface WeightMap {
   corners?: Uint16Array;
   at: Place;
   hover?: Place | null;
-}
-export interface Frame {
-  left: number;
-  top: number;
-  side: number;
-  to(place: Place): [number, number];
-  from(place: Place): [number, number];
 }

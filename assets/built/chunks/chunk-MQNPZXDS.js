@@ -1,2 +1,0 @@
-import{a}from"./chunk-LKDJDMQO.js";var d={svg:"SVG",pdf:"PDF",npz:"arrays (npz)",json:"arrays (JSON)",py:"Python"},g=(r,t,n,s)=>new URL(`${r}api/${t}/export.${n}?${s}`,location.href).href;function l(r,t,n,s=d){return Object.entries(s).map(([e,c])=>{let o=a("a",{class:"button",download:"","data-format":e},c),i=()=>{o.href=g(r,t,e,n())};for(let p of["pointerdown","focus","click"])o.addEventListener(p,i);return i(),o})}export{d as a,g as b,l as c};
-//# sourceMappingURL=chunk-MQNPZXDS.js.map
