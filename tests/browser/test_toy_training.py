@@ -121,7 +121,7 @@ def test_space_is_turned_by_hand_and_reduced_motion_stands_still(page, server):
     quiet(lambda: work.get_attribute("data-seq"))
     canvas = page.locator(".view.input canvas")
     before = canvas.evaluate("(el) => el.toDataURL()")
-    page.locator(".view.input .frame").press("ArrowRight")
+    canvas.press("ArrowRight")
     becomes(lambda: canvas.evaluate("(el) => el.toDataURL()") != before, True)
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 1)

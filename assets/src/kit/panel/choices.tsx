@@ -102,15 +102,17 @@ export const Pills = ({
 export const Switch = ({
   checked,
   title,
+  also,
   onChange,
   children,
 }: {
   checked: boolean;
   title?: string;
+  also?: string; // class
   onChange(on: boolean): void;
   children: ComponentChildren;
 }) => (
-  <label title={title}>
+  <label class={also} title={title}>
     <input type="checkbox" checked={checked} onChange={(e) => onChange(e.currentTarget.checked)} />
     {children}
   </label>

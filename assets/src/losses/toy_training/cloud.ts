@@ -1,13 +1,19 @@
 // Points in a plane or in space that the visitor can rotate; all positions come from Python.
-import type { At, Extent, Scene } from "./types.ts";
+import type { Scene } from "./types.ts";
+import type { View } from "../../kit/figure/view.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
 import { INK, halo } from "../../kit/colours.ts";
 import { shape } from "../../kit/plot.ts";
 import { colourOf, shapeOf } from "./palette.ts";
 
-const RAD = Math.PI / 180,
-  FILL = 0.47; // half the side of a window without its margin
+type Place = [x: number, y: number, depth: number];
+type Project = (x: number, y: number, z: number) => Place;
+type ToPixels = (x: number, y: number, z: number) => [x: number, y: number];
+export type At = (i: number) => Place;
+export type Seen = Pick<Scene, "points" | "dim" | "eye" | "window">;
+
+const RAD = Math.PI / 180;
 
 function viewFrom([lon, lat]: number[]) {
   const s = Math.sin(lon * RAD),
@@ -41,32 +47,23 @@ export function windowOf(points: Float32Array, d: number, unit: boolean, before?
   return { centre, half };
 }
 
-// Return pixels and depth of point i.
-export function projector(
-  { points, dim, eye, zoom }: Pick<Scene, "points" | "dim" | "eye" | "zoom">,
-  { centre, half }: Extent,
-  size: number,
-) {
-  const unit = (zoom * FILL * size) / half,
-    c = size / 2;
-  if (dim === 2) {
-    const flat: At = (i: number) => [
-      c + unit * (points[2 * i] - centre[0]),
-      c - unit * (points[2 * i + 1] - centre[1]),
-      0,
-    ];
-    return flat;
-  }
-  const { right, up, eye: to } = viewFrom(eye);
-  const dot = (v: number[], x: number, y: number, z: number) => v[0] * x + v[1] * y + v[2] * z;
-  const place: NonNullable<At["place"]> = (x: number, y: number, z: number) => [
-    c + unit * dot(right, x, y, z),
-    c - unit * dot(up, x, y, z),
-    dot(to, x, y, z) / half,
-  ];
-  const at = (i: number) =>
+// Return the function from indices of points to places of the window, in units of its radius, and
+// depth; `place` does the same for coordinates relative to the centre.
+export function projector({ points, dim, eye, window }: Seen): At {
+  const { centre, half } = window;
+  if (dim === 2)
+    return (i) => [(points[2 * i] - centre[0]) / half, (points[2 * i + 1] - centre[1]) / half, 0];
+  const place = spaceProjector(eye, half);
+  return (i) =>
     place(points[3 * i] - centre[0], points[3 * i + 1] - centre[1], points[3 * i + 2] - centre[2]);
-  return Object.assign(at, { place });
+}
+
+// Return the projection of coordinates in space, relative to the centre.
+function spaceProjector(eye: number[], half: number): Project {
+  const { right, up, eye: to } = viewFrom(eye);
+  const dot = (v: number[], x: number, y: number, z: number) =>
+    (v[0] * x + v[1] * y + v[2] * z) / half;
+  return (x, y, z) => [dot(right, x, y, z), dot(up, x, y, z), dot(to, x, y, z)];
 }
 
 // Return the marker of a class, drawn once, since each frame shows hundreds.
@@ -90,28 +87,29 @@ function stamp(k: number, theme: Theme) {
   return tile;
 }
 
-// Paint a window. scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or
-// null, ring: index or null}
-export function paintCloud(ctx: Context, size: number, scene: Scene, theme: Theme) {
+// Paint a window.
+export function paintCloud(ctx: Context, view: View, scene: Scene, theme: Theme) {
   const ink = INK[theme],
-    { dim, labels, highlighted, ring, outline } = scene,
-    n = labels.length;
-  ctx.fillStyle = ink.page;
-  ctx.fillRect(0, 0, size, size);
-  const at = projector(scene, scene.window, size),
-    half = scene.window.half;
-  if (dim === 2) {
-    if (outline) circle(ctx, size, scene.zoom, ink);
-  } else if (at.place) {
-    if (outline) globe(ctx, at.place, size, scene, ink);
-    else box(ctx, at.place, half, scene.axes, ink);
+    { dim, labels, highlighted, ring, outline, eye, window } = scene,
+    n = labels.length,
+    { width } = view;
+  if (outline) circle(ctx, view, ink);
+  if (dim === 3) {
+    const place = spaceProjector(eye, window.half),
+      to = (x: number, y: number, z: number) => view.to(place(x, y, z));
+    if (outline) globe(ctx, to, ink);
+    else box(ctx, to, window.half, scene.axes, ink);
   }
-  const placed = Array.from({ length: n }, (_, i) => at(i)),
+  const at = projector(scene),
+    placed = Array.from({ length: n }, (_, i) => {
+      const place = at(i);
+      return [...view.to(place), place[2]];
+    }),
     order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
-  const base = Math.max(2.6, Math.min(4.2, size / 95)),
-    shown = (i: number) => !highlighted?.size || highlighted.has(labels[i]);
-  for (const pass of highlighted?.size ? [false, true] : [true]) {
+  const base = Math.max(2.6, Math.min(4.2, width / 95)),
+    shown = (i: number) => !highlighted.size || highlighted.has(labels[i]);
+  for (const pass of highlighted.size ? [false, true] : [true]) {
     for (const i of order) {
       if (shown(i) !== pass) continue;
       const [x, y, z] = placed[i],
@@ -132,39 +130,29 @@ export function paintCloud(ctx: Context, size: number, scene: Scene, theme: Them
   }
 }
 
-function circle(ctx: Context, size: number, zoom: number, ink: Ink) {
+function circle(ctx: Context, view: View, ink: Ink) {
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
   ctx.beginPath();
-  ctx.arc(size / 2, size / 2, FILL * size * zoom, 0, 7);
+  ctx.arc(...view.to([0, 0]), view.scale, 0, 7);
   ctx.stroke();
 }
 
-function globe(
-  ctx: Context,
-  place: NonNullable<At["place"]>,
-  size: number,
-  { zoom }: { zoom: number },
-  ink: Ink,
-) {
-  circle(ctx, size, zoom, ink);
+function globe(ctx: Context, to: ToPixels, ink: Ink) {
   ctx.strokeStyle = ink.axis;
-  const ringOf = (f: (t: number) => [number, number, number]) => {
+  const drawRing = (f: (t: number) => [number, number, number]) => {
     ctx.beginPath();
-    for (let k = 0; k <= 60; k++) {
-      const [x, y] = place(...f(k * 6 * RAD));
-      ctx[k ? "lineTo" : "moveTo"](x, y);
-    }
+    for (let k = 0; k <= 60; k++) ctx.lineTo(...to(...f(k * 6 * RAD)));
     ctx.stroke();
   };
   for (const lat of [-45, 0, 45])
-    ringOf((t) => [
+    drawRing((t) => [
       Math.cos(lat * RAD) * Math.cos(t),
       Math.cos(lat * RAD) * Math.sin(t),
       Math.sin(lat * RAD),
     ]);
   for (const lon of [0, 60, 120])
-    ringOf((t) => [
+    drawRing((t) => [
       Math.cos(lon * RAD) * Math.cos(t),
       Math.sin(lon * RAD) * Math.cos(t),
       Math.sin(t),
@@ -172,13 +160,7 @@ function globe(
 }
 
 // Draw a cube around the centre with the three axes named at its edges.
-function box(
-  ctx: Context,
-  place: NonNullable<At["place"]>,
-  half: number,
-  axes: string[] | undefined,
-  ink: Ink,
-) {
+function box(ctx: Context, to: ToPixels, half: number, axes: string[] | undefined, ink: Ink) {
   const r = half * 0.58,
     corner: (k: number) => [number, number, number] = (k) => [
       (k & 1 ? 1 : -1) * r,
@@ -191,10 +173,8 @@ function box(
   for (let k = 0; k < 8; k++)
     for (const bit of [1, 2, 4])
       if (!(k & bit)) {
-        const [x0, y0] = place(...corner(k)),
-          [x1, y1] = place(...corner(k | bit));
-        ctx.moveTo(x0, y0);
-        ctx.lineTo(x1, y1);
+        ctx.moveTo(...to(...corner(k)));
+        ctx.lineTo(...to(...corner(k | bit)));
       }
   ctx.stroke();
   if (!axes) return;
@@ -208,7 +188,7 @@ function box(
       [-r, -r, 1.14 * r],
     ] as [number, number, number][]
   ).forEach((v, i) => {
-    const [x, y] = place(...v);
+    const [x, y] = to(...v);
     halo(ctx, axes[i], x, y, ink.text, ink.rim);
   });
 }

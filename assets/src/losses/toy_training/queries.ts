@@ -3,6 +3,7 @@
 // images.
 import type { History } from "./history.ts";
 import type { Known, ImageSheet, Row, Scene } from "./types.ts";
+import type { View } from "../../kit/figure/view.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { INK } from "../../kit/colours.ts";
 import { projector } from "./cloud.ts";
@@ -35,8 +36,9 @@ export const rightOf = (row: Row, labels: ArrayLike<number>) =>
   row.next.filter((k) => labels[k] === labels[row.query]).length;
 
 // Mark each query on the map and draw a line to each of its neighbours.
-export function linkQueries(ctx: Context, size: number, scene: Scene, rows: Row[]) {
-  const at = projector(scene, scene.window, size);
+export function linkQueries(ctx: Context, { to }: View, scene: Scene, rows: Row[]) {
+  const place = projector(scene),
+    at = (i: number) => to(place(i));
   for (const { query, next } of rows) {
     const [x, y] = at(query);
     for (const k of next) {

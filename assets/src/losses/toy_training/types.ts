@@ -127,20 +127,11 @@ export interface Scene {
   dim: number;
   labels: Uint8Array;
   eye: number[];
-  zoom: number;
   outline: boolean;
   axes?: string[];
   highlighted: Set<number>;
   ring: number | null;
   window: Extent;
-}
-export type At = ((i: number) => [x: number, y: number, depth: number]) & {
-  place?(x: number, y: number, z: number): [x: number, y: number, depth: number];
-};
-export interface Turned {
-  onTurn(): void;
-  onHover(i: number | null, x: number, y: number): void;
-  onPick(i: number): void;
 }
 export interface ImageSheet {
   image: ImageBitmap;
@@ -151,21 +142,6 @@ export interface Row {
   query: number;
   next: number[];
   weights?: Uint8Array;
-}
-export interface Shown {
-  name: "input" | "embedding";
-  eye: import("./pointer.ts").Eye;
-  canvas: HTMLCanvasElement;
-  frame: HTMLElement;
-  tip: HTMLElement;
-  title: HTMLElement;
-  box: HTMLElement;
-  strip: HTMLCanvasElement | null;
-  whole: HTMLElement;
-  side: number;
-  scene?: Scene | null;
-  half?: number;
-  seen?: unknown[];
 }
 // Scores over all samples, and the rows of Table 4.1.
 export interface Published {

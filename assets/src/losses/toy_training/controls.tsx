@@ -1,0 +1,286 @@
+// Panel of Toy training.
+import type { Toys } from "./toy_training.ts";
+import type { Side } from "./types.ts";
+import {
+  Control,
+  LossFormula,
+  LossPanel,
+  Menu,
+  MenuField,
+  Panel,
+  Part,
+  Pills,
+  PresentButtons,
+  Section,
+  Switch,
+  clamp,
+} from "../../kit/panel/panel.tsx";
+import { save } from "../../kit/dom.ts";
+import { sheet } from "../../kit/figure/sheet.ts";
+import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
+import { clone } from "../../kit/timeline/player.ts";
+import { LETTERS } from "./names.ts";
+
+const RATE = {
+  name: "learning rate",
+  symbol: "\\eta",
+  help: "learning rate of both losses",
+  low: 0.0001,
+  high: 0.1,
+  log: true,
+  default: 0.005,
+};
+const WIDTH = 1400; // of a window in the exported figure, px
+const DIMS = { 2: "2: plane", 3: "3: space" },
+  IMAGE_DIMS = { ...DIMS, 64: "64: two principal components" };
+
+export function Controls({ app }: { app: Toys }) {
+  const { options, state, now, images } = app,
+    { limits } = options;
+  const count = (name: "classes" | "samples" | "hidden", label: string) => (
+    <StateNumber player={app} name={name} label={label} range={limits[name]} />
+  );
+  const show = ([first, second]: Side[], both: boolean) => {
+    if (!both) app.spare = clone(second);
+    app.restart({ sides: both ? [first, app.spare ?? options.second] : [first] });
+  };
+  return (
+    <Panel hidden={app.hidden}>
+      <Part name="loss">
+        {now.sides.map((side, i) => (
+          <SideControls key={i} app={app} side={side} index={i} />
+        ))}
+      </Part>
+      <Section name="pair">
+        <Switch
+          also="tickbox"
+          title="Both start from the same weights and use the same batches"
+          checked={state.sides.length === 2}
+          onChange={(both) => show(now.sides, both)}
+        >
+          two losses side by side
+        </Switch>
+      </Section>
+      <Section name="training" title="Training">
+        <div class="named">
+          <span>learning rate</span>
+          <Control
+            schema={RATE}
+            value={now.rate}
+            onInput={(x) => {
+              now.rate = clamp(Number(x), ...limits.rate);
+            }}
+            onRest={() => app.commitSoon()}
+          />
+        </div>
+        <div class="fields">
+          <MenuField
+            label="optimiser"
+            offers={options.optimiser}
+            value={state.optimiser}
+            onChange={(optimiser) => app.restart({ optimiser })}
+          />
+          <label title="Classes per batch and samples per class">
+            batch
+            <span class="batch">
+              {count("classes", "classes per batch")} × {count("samples", "samples per class")}
+            </span>
+          </label>
+        </div>
+      </Section>
+      <Section
+        name="network"
+        title={`Network: ${images ? options.images[state.data] : "linear, leaky ReLU, linear"}`}
+      >
+        <div class="fields">
+          {!images && <label>hidden{count("hidden", "width of the hidden layer")}</label>}
+          <MenuField
+            label="output"
+            offers={images ? IMAGE_DIMS : DIMS}
+            value={state.dim}
+            onChange={(dim) => app.restart({ dim: Number(dim) })}
+          />
+        </div>
+        <Switch
+          also="tickbox"
+          checked={state.normalize}
+          onChange={(normalize) => app.restart({ normalize })}
+        >
+          {state.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere"}
+        </Switch>
+      </Section>
+      <Section name="data" title="Data">
+        <div class="fields">
+          <MenuField
+            label="data set"
+            offers={options.data}
+            value={state.data}
+            onChange={(data) => useData(app, data)}
+          />
+          <MenuField
+            label="shown"
+            offers={options.split}
+            value={state.split}
+            onChange={(split) => showSplit(app, split)}
+          />
+          <SeedField player={app} />
+        </div>
+        <p class="caption">{options.data[state.data].help}</p>
+      </Section>
+      <Section name="take" title="Export">
+        <div class="pills">
+          <PresentButtons app={app} />
+          <button onClick={() => saveFigure(app)}>Figure, PNG</button>
+        </div>
+        <div class="runs">
+          {app.run?.toml.map((_, i) => (
+            <RunOf key={i} app={app} index={i} />
+          ))}
+        </div>
+      </Section>
+    </Panel>
+  );
+}
+
+// Loss, forces and pooling of a side. The pooling restarts training; its gate acts from the step
+// shown.
+function SideControls({ app, side, index }: { app: Toys; side: Side; index: number }) {
+  const { options } = app,
+    letter = LETTERS[index],
+    loss = app.schema.losses[side.loss],
+    isSided = options.sided.includes(side.loss),
+    commitSoon = () => app.commitSoon();
+  return (
+    <div class={`group side${letter}`}>
+      <LossPanel
+        schema={app.schema}
+        state={side}
+        label={`loss ${letter}`}
+        called={(name) => `${letter}: ${name}`}
+        heading={
+          <>
+            <b class={`side${letter}`}>{letter}</b> minimises
+          </>
+        }
+        onInput={() => {}}
+        onRest={commitSoon}
+        onLoss={() => {
+          if (!options.sided.includes(side.loss)) side.moves = "both";
+          app.commit();
+        }}
+      >
+        <details>
+          <summary>formula</summary>
+          <LossFormula loss={loss} />
+        </details>
+      </LossPanel>
+      <Pills
+        label={`forces of ${letter}`}
+        pills={Object.entries(options.moves).map(([value, { help }]) => ({
+          value,
+          title: help,
+          disabled: !isSided && value !== "both",
+        }))}
+        value={side.moves}
+        onChange={(moves) => {
+          side.moves = moves;
+          app.commit();
+        }}
+      />
+      {app.images && (
+        <label class="pooled">
+          pools by
+          <Menu
+            label={`pooling ${letter}`}
+            offers={options.poolings}
+            value={side.pooling}
+            onChange={(pooling) =>
+              app.restart({
+                sides: app.now.sides.map((s, k) => (k === index ? { ...s, pooling } : s)),
+              })
+            }
+          />
+        </label>
+      )}
+      {app.images &&
+        options.gated.includes(side.pooling) &&
+        options.gate.map((c) => (
+          <Control
+            key={c.name}
+            schema={{ ...c, name: `${letter}: ${c.name}` }}
+            value={side[c.name]}
+            onInput={(x) => {
+              side[c.name] = clamp(Number(x), c.low, c.high);
+            }}
+            onRest={commitSoon}
+          />
+        ))}
+    </div>
+  );
+}
+
+// A side as a run of its own.
+function RunOf({ app, index }: { app: Toys; index: number }) {
+  const { run, state, data } = app;
+  if (!run) return null;
+  const { toml, command, links, steps } = run,
+    letter = LETTERS[index],
+    spec = () =>
+      save(
+        `toy-${letter.toLowerCase()}.toml`,
+        new Blob([toml[index]], { type: "application/toml" }),
+      );
+  return (
+    <details>
+      <summary>{`Train ${letter} as a run (${steps} ${steps === 1 ? "step" : "steps"})`}</summary>
+      {state.changes.length > 0 && (
+        <p class="caption">
+          The run uses the current settings from step 0, because a run cannot change its settings.
+        </p>
+      )}
+      <pre tabIndex={0} data-run={letter}>
+        {command[index]}
+      </pre>
+      <div class="pills">
+        <button onClick={spec}>Spec, TOML</button>
+        <a
+          class="button"
+          href={new URL(`settings?${links[index]}`, new URL(data.base, location.href)).href}
+        >
+          Open on the Train page
+        </a>
+      </div>
+    </details>
+  );
+}
+
+// Switch the data between images and vectors, with the settings of the first preset that uses them.
+function useData(app: Toys, data: string) {
+  const { playing, state, options } = app,
+    known = options.presets.find((p) => p.state.data === data);
+  if (!known || !(app.images || data in options.images)) return app.restart({ data });
+  app.press();
+  app.load({ ...known.state, seed: state.seed });
+  if (playing) app.play();
+}
+
+// Show another split of the same steps.
+function showSplit(app: Toys, split: string) {
+  const { playing } = app;
+  app.press();
+  app.load({ ...clone(app.state), split }, app.at);
+  if (playing) app.play();
+}
+
+async function saveFigure(app: Toys) {
+  const { windows, history, state, theme } = app,
+    step = history.nearest(app.at),
+    titled = windows.map(
+      ({ figure, side }) =>
+        [
+          figure,
+          side < 0 ? "inputs" : `${LETTERS[side]}: ${app.name(side)}, step ${step}`,
+        ] as const,
+    );
+  save(`toys-${state.data}-${state.seed}-${step}.png`, await sheet(titled, WIDTH, theme));
+}

@@ -1,0 +1,128 @@
+// Toy training page: windows with their numbers and curves, transport bar, scores, panel.
+import type { Toys } from "./toy_training.ts";
+import type { CloudWindow } from "./window.ts";
+import {
+  Foreign,
+  Live,
+  Notice,
+  Presets,
+  Readouts,
+  Transport,
+  defaultsOf,
+} from "../../kit/panel/panel.tsx";
+import { still } from "../../kit/dom.ts";
+import { clone } from "../../kit/timeline/player.ts";
+import { Controls } from "./controls.tsx";
+import { LETTERS, lossName } from "./names.ts";
+import { colourOf, shapeOf } from "./palette.ts";
+import { ScoreTable } from "./table.tsx";
+import type { Published } from "./types.ts";
+
+const MANY = 20; // classes that are not scrolled
+
+export const Page = ({ app }: { app: Toys }) => (
+  <>
+    {!app.hidden.has("presets") && (
+      <Presets
+        offers={app.options.presets}
+        pressed={app.view.pressed}
+        onPress={(i) => app.preset(i)}
+      />
+    )}
+    <div class="stage">
+      <div class="work" ref={app.setWork} onKeyDown={(e) => app.key(e)}>
+        <div class="views" data-count={app.windows.length} data-images={String(app.images)}>
+          {app.windows.map((window) => (
+            <Window key={window.name + window.side} app={app} window={window} />
+          ))}
+        </div>
+        <Transport
+          player={app}
+          unit="batch"
+          label="time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets"
+          epochs
+        />
+        <Notice text={app.view.notice} />
+        <Foreign key={app.windows.length} element={app.curves.whole} />
+        {!app.hidden.has("table") && <ScoresOf app={app} />}
+        <Live text={app.view.live} />
+      </div>
+      <Controls app={app} />
+    </div>
+  </>
+);
+
+function Window({ app, window }: { app: Toys; window: CloudWindow }) {
+  const { side, name, figure } = window,
+    { data } = app.history,
+    letter = LETTERS[side],
+    count = app.windows.length;
+  return (
+    <div class={`view ${name}`}>
+      <h4>
+        {side < 0 ? "Inputs" : <b class={`side${letter}`}>{letter}</b>}
+        <small>{side < 0 ? app.preparation || data?.note : app.name(side)}</small>
+      </h4>
+      <Foreign key={`figure ${count}`} element={figure.root} />
+      <Readouts key={`numbers ${count}`} rows={window.readout} />
+      {side >= 0 && app.images && <canvas class="strip" role="img" ref={window.setStrip} />}
+      {side < 0 ? (
+        <Chips app={app} />
+      ) : (
+        <Foreign key={`curve ${count}`} element={app.curves.canvases[side]} />
+      )}
+    </div>
+  );
+}
+
+function Chips({ app }: { app: Toys }) {
+  const { history, highlighted, preparation, theme } = app,
+    names = preparation ? [] : (history.data?.classes ?? []);
+  return (
+    <div
+      class={names.length > MANY ? "chips many" : "chips"}
+      role="group"
+      aria-label="classes: select some to show only these"
+    >
+      {names.map((name, k) => (
+        <button
+          key={k}
+          data-class={k}
+          aria-pressed={highlighted.has(k)}
+          onClick={() => app.light(k)}
+        >
+          <i class={shapeOf(k)} style={`background:${colourOf(k, theme)}`} />
+          {name}
+        </button>
+      ))}
+      {highlighted.size > 0 && <button onClick={() => app.light(null)}>all</button>}
+    </div>
+  );
+}
+
+function ScoresOf({ app }: { app: Toys }) {
+  const { scores, schema, now } = app,
+    { table } = scores;
+  const use = (side: number, { loss, hyper }: Published) => {
+    const sides = clone(now.sides);
+    sides[side] = { ...sides[side], loss, hyper: { ...defaultsOf(schema.losses[loss]), ...hyper } };
+    app.restart({ sides });
+    if (!still()) app.play();
+  };
+  if (!table) return <div />;
+  return (
+    <div data-step={table.step}>
+      <h4>Scores over all samples</h4>
+      <ScoreTable
+        table={table}
+        names={app.state.sides.map((_, i) => app.name(i))}
+        title={({ loss, hyper, label }) => (loss ? lossName(schema, loss, hyper) : label)}
+        onUse={use}
+      />
+      <p class="caption">
+        {table.published.length > 0 &&
+          `Training scores of Karaman 2021, Table 4.1, and ours. ${app.options.not_stated}`}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+// Scores over all samples of the split, computed by Python for a step at rest.
+import type { Table } from "./types.ts";
+
+// What loading needs of the page.
+interface Page {
+  data: { base: string };
+  closed: boolean;
+}
+
+export class Scores {
+  table: Table | null = null;
+  private page: Page;
+  private onLoad: () => void;
+  private key: string | null = null; // state and step of the table
+
+  constructor(page: Page, onLoad: () => void) {
+    this.page = page;
+    this.onLoad = onLoad;
+  }
+
+  // Load the table of an address; after a failure the next call tries again.
+  async load(key: string) {
+    if (this.key === key) return;
+    this.key = key;
+    const base = new URL(this.page.data.base, location.href),
+      found: Table | null = await fetch(new URL(`api/toys/table?${key}`, base))
+        .then((r) => (r.ok ? r.json() : null))
+        .catch(() => null);
+    if (this.page.closed || this.key !== key) return;
+    if (!found) this.key = null;
+    else {
+      this.table = found;
+      this.onLoad();
+    }
+  }
+}
