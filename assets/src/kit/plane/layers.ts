@@ -179,7 +179,7 @@ export function cutLine(ctx: Context, scene: Scene, at: At, ink: Ink) {
   }
 }
 
-export function triangle(ctx: Context, scene: Scene, at: At, ink: Ink) {
+export function triangle(ctx: Context, scene: Pick<Scene, Point>, at: At, ink: Ink) {
   ctx.lineWidth = 1.4;
   edges(ctx, (name) => at(scene[name]), ink);
 }
@@ -357,7 +357,7 @@ export function edgeForces(
   }
 }
 
-export function points(ctx: Context, scene: Scene, at: At, ink: Ink) {
+export function points(ctx: Context, scene: Pick<Scene, Point | "probe">, at: At, ink: Ink) {
   for (const name of POINTS) {
     const [x, y] = at(scene[name]);
     ctx.fillStyle = ink[name];

@@ -16,7 +16,6 @@ export interface TruthData extends Data {
   title: string;
 }
 export interface TruthRequest {
-  id: number;
   scene: Scene;
   n: number; // nodes per side of the map
   scale?: number; // fixed during a gesture
@@ -44,8 +43,4 @@ export interface Label {
   side: Side;
   at: Pixels;
   words: string;
-  anchor: string;
-  length?: number;
-  i?: number; // index of the point
-  placed?: boolean;
 }
