@@ -46,7 +46,7 @@ export function origin(step: Remembered | undefined, query: string, key: string)
 }
 
 export class Story {
-  app: { data: { base: string }; hidden: Set<string> };
+  app: { data: { base: string }; hidden: ReadonlySet<string> };
   here: string;
   verdict: HTMLParagraphElement;
   doors: [node: HTMLAnchorElement, address: string, next: boolean][];
@@ -55,7 +55,7 @@ export class Story {
   whole: HTMLDivElement;
   // here: address of this step
   constructor(
-    app: { data: { base: string }; hidden: Set<string> },
+    app: { data: { base: string }; hidden: ReadonlySet<string> },
     here: string,
     { back, next }: { back?: Way; next: Way },
   ) {

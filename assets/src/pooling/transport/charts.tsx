@@ -4,11 +4,13 @@ import type { ComponentChildren } from "preact";
 import type { Axis } from "../../kit/chart/axis.ts";
 import type { Theme } from "../../kit/types.ts";
 import type { TransportAnswer } from "./types.ts";
-import { render } from "preact";
 import { valueAt } from "../../kit/chart/axis.ts";
 import { Pen } from "../../kit/chart/pen.ts";
-import { div, drawing, tidy } from "../../kit/dom.ts";
-import { scrubbed } from "../../kit/hand.ts";
+import { tidy } from "../../kit/dom.ts";
+import type { Paint } from "../../kit/panel/painting.tsx";
+import type { Transport } from "./transport.ts";
+import { follow } from "../../kit/hand.ts";
+import { Painting } from "../../kit/panel/painting.tsx";
 import { colourOf } from "./draw.ts";
 
 interface Chart {
@@ -168,50 +170,57 @@ const CHARTS: [name: string, title: string, describe: Describe][] = [
   ["over", "Share of the weight on the informative pixels, by ε", over],
 ];
 
-export class Charts {
-  whole = div("charts");
-  canvases: HTMLCanvasElement[];
-  isPainted = false;
+export const Charts = ({ app }: { app: Transport }) => (
+  <div class="charts">
+    {CHARTS.map(([name, title, describe]) => (
+      <ChartFigure key={name} app={app} name={name} title={title} describe={describe} />
+    ))}
+  </div>
+);
 
-  // `onEpsilon` is called while the last chart is dragged, `onRest` at the end of the drag.
-  constructor(onEpsilon: (epsilon: number) => void, onRest: () => void) {
-    this.render();
-    this.canvases = [...this.whole.querySelectorAll("canvas")];
-    const canvas = this.canvases[CHARTS.length - 1];
+interface ChartProps {
+  app: Transport;
+  name: string;
+  title: string;
+  describe: Describe;
+}
+
+function ChartFigure({ app, name, title, describe }: ChartProps) {
+  const { answer, theme, mark } = app.shown.value,
+    chart = answer && describe(answer, theme, mark);
+  const paint: Paint = (ctx, width, height) => {
+    if (!chart) return;
+    const { x, y, draw } = chart,
+      pen = new Pen(ctx, { width, height, pad: PAD, x, y }, theme);
+    pen.xAxis(Math.max(3, Math.floor((width - 60) / 62)));
+    pen.yAxis();
+    pen.inside(() => draw(pen));
+  };
+  return (
+    <figure class="chart">
+      <h4>{title}</h4>
+      <Painting
+        role="img"
+        data-chart={name}
+        aria-label={chart?.label}
+        paint={paint}
+        {...(name === "over" ? scrubbing(app) : {})}
+      />
+      <p class="caption">{chart?.caption}</p>
+    </figure>
+  );
+}
+
+// Listeners that choose epsilon on the chart over epsilon.
+const scrubbing = (app: Transport) => ({
+  class: "scrub",
+  onPointerDown(event: PointerEvent) {
+    const canvas = event.currentTarget as HTMLCanvasElement;
     const scrub = ({ offsetX }: PointerEvent) => {
       const share = (offsetX - PAD.left) / (canvas.clientWidth - PAD.left - PAD.right);
-      if (this.isPainted) onEpsilon(valueAt(EPSILON, share));
+      app.setEpsilon(valueAt(EPSILON, share));
     };
-    scrubbed(canvas, scrub, onRest);
-  }
-
-  render(charts: Chart[] = []) {
-    const figures = CHARTS.map(([name, title], i) => (
-      <figure class="chart" key={name}>
-        <h4>{title}</h4>
-        <canvas
-          role="img"
-          class={name === "over" ? "scrub" : undefined}
-          data-chart={name}
-          aria-label={charts[i]?.label}
-        />
-        <p class="caption">{charts[i]?.caption}</p>
-      </figure>
-    ));
-    render(figures, this.whole);
-  }
-
-  // Paint all charts; `mark` is the index of a pixel to enlarge.
-  paint(answer: TransportAnswer, theme: Theme, mark: number | null) {
-    const charts = CHARTS.map(([, , describe]) => describe(answer, theme, mark));
-    this.isPainted = true;
-    charts.forEach(({ x, y, draw }, i) => {
-      const { clientWidth: width, clientHeight: height } = this.canvases[i],
-        pen = new Pen(drawing(this.canvases[i]), { width, height, pad: PAD, x, y }, theme);
-      pen.xAxis(Math.max(3, Math.floor((width - 60) / 62)));
-      pen.yAxis();
-      pen.inside(() => draw(pen));
-    });
-    this.render(charts);
-  }
-}
+    scrub(event);
+    follow(event, canvas, scrub, () => app.changed(true));
+  },
+});

@@ -13,6 +13,8 @@ const CORNERS = {
   dark: { red: [240, 122, 43], blue: [61, 155, 214], green: [33, 66, 56] },
 };
 
+const ACCENT = { light: "#0072b2", dark: "#56b4e9" };
+
 export const split = (code: number) => [Math.floor(code / (STEPS + 1)), code % (STEPS + 1)];
 export const join = (red: number, blue: number) => red * (STEPS + 1) + blue;
 
@@ -106,16 +108,12 @@ export const shade = (values: ArrayLike<number>, top: number, theme: Theme) => (
   ramp(theme).words[level(values[j] / top)];
 
 // Return the layout of the triangle on a canvas of width w and height h: `to` maps the plane to
-// pixels, `from` back.
+// pixels.
 export function frameOf(w: number, h: number) {
   const side = Math.min(w - 44, (h - 58) / HEIGHT),
     left = (w - side) / 2,
     base = h - 30;
-  return {
-    side,
-    to: (([x, y]) => [left + side * x, base - side * y]) as To,
-    from: (([px, py]) => [(px - left) / side, (base - py) / side]) as To,
-  };
+  return { side, left, base, to: (([x, y]) => [left + side * x, base - side * y]) as To };
 }
 
 let tile: OffscreenCanvas | undefined;
@@ -186,6 +184,38 @@ export function triangle(
   drawPooled(ctx, answer.pooled, to, ink);
   if (mark !== null && mark !== undefined)
     circle(ctx, to(planeOf(pixels[mark])), 8, null, ink.text, 1.6);
+}
+
+// Draw the numbered prototypes and the brush.
+export function pins(
+  ctx: Context,
+  to: To,
+  prototypes: number[],
+  brush: number,
+  ink: Ink,
+  theme: Theme,
+) {
+  ctx.font = "700 11.5px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  const [bx, by] = to(planeOf(brush));
+  ctx.fillStyle = colourOf(brush, theme);
+  for (const [colour, width] of [
+    [ink.page, 5],
+    [ACCENT[theme], 2],
+  ] as const) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.strokeRect(bx - 6.5, by - 6.5, 13, 13);
+  }
+  ctx.fillRect(bx - 5.5, by - 5.5, 11, 11);
+  prototypes.forEach((code, i) => {
+    const at = to(planeOf(code));
+    circle(ctx, at, 10.75, ink.page + "8c", ink.text, 2.5);
+    ctx.fillStyle = ink.text;
+    ctx.fillText(String(i + 1), at[0], at[1] + 0.5);
+  });
+  ctx.textBaseline = "alphabetic";
 }
 
 function outlines(ctx: Context, answer: TransportAnswer, to: To, ink: Ink) {

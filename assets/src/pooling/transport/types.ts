@@ -1,5 +1,5 @@
 // Transport page: messages between the page and pages/pooling/transport.
-import type { Data, Place, Shapes } from "../../kit/types.ts";
+import type { Data, Place, Shapes, Theme } from "../../kit/types.ts";
 
 export interface State {
   pixels: number[]; // one code for each of the 10 x 10 cells
@@ -7,6 +7,12 @@ export interface State {
   mu: number;
   epsilon: number;
   sweeps: number;
+}
+export interface Brush {
+  hue: "red" | "blue" | "background" | "free";
+  code: number;
+  purity: number; // share of the hue; the other two colours share the rest
+  side: number; // in pixels of the map
 }
 export interface Options {
   maps: Record<string, { title: string; pixels: number[] }>;
@@ -27,7 +33,6 @@ export interface TransportData extends Data {
   options: Options;
 }
 export interface TransportRequest {
-  id: number;
   state: State;
   rest?: boolean; // request the link and slower results
 }
@@ -74,10 +79,12 @@ export interface TransportAnswer {
 }
 
 export type To = (place: readonly number[]) => [number, number]; // maps the plane to pixels
-// Handle on the triangle.
-export interface Handle {
-  get(): number;
-  set(code: number): void;
-  rest(): void;
-  remove?(): void;
+// What a frame shows. The map and the prototypes are those of the editor.
+export interface Shown {
+  answer: TransportAnswer | undefined;
+  mark: number | null; // cell under the pointer
+  brush: Brush;
+  canUndo: boolean;
+  canRedo: boolean;
+  theme: Theme;
 }

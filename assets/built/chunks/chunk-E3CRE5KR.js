@@ -1,2 +1,0 @@
-import{a as l}from"./chunk-VNWZUEN2.js";import{f as r}from"./chunk-LKDJDMQO.js";var c=5;function s(t,a=0){let h=!1;for(let n of t){let{clientWidth:o,clientHeight:i}=n,e=a||d(n);!o||n.width===Math.round(o*e)&&n.height===Math.round(i*e)||(n.width=Math.round(o*e),n.height=Math.round(i*e),r(n).setTransform(e,0,0,e,0,0),h=!0)}return h}var d=t=>Math.min(devicePixelRatio||1,2)*l(t),f=t=>t.length<c?null:(1e3*(t.length-1)/(t[t.length-1]-t[0])).toFixed(0);export{s as a,d as b,f as c};
-//# sourceMappingURL=chunk-E3CRE5KR.js.map
