@@ -66,8 +66,7 @@ export class Transport {
   // Add a prototype and focus its handle.
   add() {
     this.editor.add();
-    this.figure.handles.sync();
-    this.figure.handles.buttons
+    this.figure.handles
       .get(`prototype-${this.editor.state.prototypes.length}`)
       ?.focus({ preventScroll: true });
   }
