@@ -4,7 +4,7 @@ import type { Fields } from "../../kit/plane/plane.ts";
 import type { Point } from "../../kit/types.ts";
 import { INK, POINTS } from "../../kit/colours.ts";
 import { el } from "../../kit/dom.ts";
-import { reach } from "../../kit/plane/layers.ts";
+import { reach } from "../../kit/plane/forces.ts";
 import { along, placeThumbnails } from "./thumbnails.ts";
 
 type Values = Record<string, string | number>;

@@ -66,6 +66,7 @@ export class Figure<Hit = unknown> {
     this.spec = spec;
     this.canvas = el("canvas", { class: spec.class, role: "img", "aria-label": spec.label });
     if (spec.hover || spec.setView || spec.key) this.canvas.tabIndex = 0;
+    if (spec.aspect) this.root.style.aspectRatio = String(spec.aspect);
     this.legend.append(this.keys);
     this.root.append(this.canvas, this.tip, this.tools, this.live);
     this.handles = new Handles(this, this.tip, () => spec.handles?.() ?? []);
@@ -80,17 +81,20 @@ export class Figure<Hit = unknown> {
 
   /** Paint in the next frame, however often this is called before it. */
   invalidate(): void {
-    this.request ||= requestAnimationFrame(() => {
-      this.request = 0;
-      this.paint();
-    });
+    this.request ||= requestAnimationFrame(() => this.flush());
   }
 
   /** Paint at once what is due in the next frame: for players, which must not skip a step. */
   flush(): void {
     cancelAnimationFrame(this.request);
     this.request = 0;
-    this.paint();
+    const [width, height] = this.size,
+      ctx = drawing(this.canvas);
+    if (!width) return;
+    ctx.clearRect(0, 0, width, height);
+    this.draw(ctx, false);
+    this.handles.sync();
+    this.surround();
   }
 
   /** Fit the canvas to its element and to the resolution of the screen; paint if it changed. */
@@ -212,20 +216,10 @@ export class Figure<Hit = unknown> {
     this.announce();
   }
 
-  private paint(): void {
-    const [width, height] = this.size,
-      ctx = drawing(this.canvas);
-    if (!width) return;
-    ctx.clearRect(0, 0, width, height);
-    this.draw(ctx, false);
-    this.handles.sync();
-    this.surround();
-  }
-
   // Render legend and buttons if they have changed.
   private surround(): void {
     const { theme, spec } = this,
-      keys = spec.legend?.() ?? [],
+      keys = spec.legend?.(INK[theme]) ?? [],
       tools = toolsOf(spec as FigureSpec, (factor) => this.zoom(factor)),
       now = JSON.stringify([theme, keys, tools]);
     if (now === this.shown) return;

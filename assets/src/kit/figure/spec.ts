@@ -61,6 +61,7 @@ export interface FigureSpec<Hit = unknown> {
   label: string; // name for screen readers, before `describe` has more to say
   draw(ctx: Context, frame: Frame): void; // paints everything; the canvas is clear
   class?: string; // of the canvas
+  aspect?: number; // width by height; default: that of the style sheet, 1
   keys?: string; // what keys do, added to the accessible description
 
   // -- state
@@ -85,6 +86,6 @@ export interface FigureSpec<Hit = unknown> {
   tools?(): Tool[]; // before those that zoom, which a figure with `setView` has
   showAll?(): void; // sets a view that shows everything: one more button
   axes?: Marks; // grid below and numbers above what `draw` paints
-  legend?(): Key[];
+  legend?(ink: Ink): Key[];
   describe?(): string; // the state in words, announced after each gesture
 }

@@ -1,8 +1,7 @@
-// Layers over the field: forces, circles, lines and points of the triplet.
-import type { At, Box, Discs, Extra, Hover, Mining, Painted, Scene } from "./types.ts";
-import type { Context, Ink, Place, Point } from "../types.ts";
+// Layers over the field: arrows, circles, lines and points of the triplet.
+import type { At, Box, Discs, Mining, Painted, Scene } from "./types.ts";
+import type { Context, Ink, Point } from "../types.ts";
 import { LETTER, POINTS, halo } from "../colours.ts";
-import { numberPlace } from "./numbers.ts";
 
 // Return the colour of an arrow, dark on light fields and light on dark ones, so that it is legible
 // without an outline.
@@ -83,7 +82,7 @@ function glow(ctx: Context, path: Path2D, ink: Ink) {
   }
 }
 
-function circle(ctx: Context, [x, y]: number[], radius: number) {
+export function circle(ctx: Context, [x, y]: number[], radius: number) {
   ctx.beginPath();
   ctx.arc(x, y, Math.max(radius, 0), 0, 2 * Math.PI);
   ctx.stroke();
@@ -202,161 +201,6 @@ export function edges(ctx: Context, at: (name: Point) => [x: number, y: number],
   ctx.setLineDash([]);
 }
 
-// Return the length of an arrow in px: 85 px for a force of 1 in a plane of 568 px, growing ever
-// more slowly; the number at the arrow gives the magnitude. With a scale (px per unit):
-// proportional.
-export const reach = (magnitude: number, size: number, scale: number | null | undefined) =>
-  scale
-    ? magnitude * scale
-    : (150 * (1 - Math.exp(-magnitude / 1.6)) + 16) * Math.min(1, size / 568);
-
-function arrow(
-  ctx: Context,
-  [x, y]: number[],
-  [ux, uy]: number[],
-  length: number,
-  colour: string,
-  rim: string,
-  width: number,
-) {
-  const head = Math.min(4 + 2.5 * width, length * 0.6),
-    tx = x + ux * length,
-    ty = y + uy * length;
-  for (const [ink, grow] of [
-    [rim, 1.5],
-    [colour, 0],
-  ] as const) {
-    ctx.strokeStyle = ctx.fillStyle = ink;
-    ctx.lineWidth = width + 2 * grow;
-    ctx.beginPath();
-    ctx.moveTo(x, y);
-    ctx.lineTo(tx - ux * head * 0.7, ty - uy * head * 0.7);
-    ctx.stroke();
-    ctx.beginPath();
-    const wide = head / 2 + grow;
-    ctx.moveTo(tx + ux * 2 * grow, ty + uy * 2 * grow);
-    ctx.lineTo(tx - ux * head - uy * wide, ty - uy * head + ux * wide);
-    ctx.lineTo(tx - ux * head + uy * wide, ty - uy * head - ux * wide);
-    ctx.fill();
-  }
-  return [tx, ty];
-}
-
-export function resultants(
-  ctx: Context,
-  scene: Scene,
-  field: Painted,
-  at: At,
-  size: number,
-  ink: Ink,
-  scale: number | null | undefined,
-  { told = field, covered }: Pick<Extra, "told" | "covered">,
-) {
-  const labels: (ReturnType<typeof numberPlace> & { text: string })[] = [];
-  const places = POINTS.map((name) => at(scene[name]));
-  POINTS.forEach((_, i) => {
-    const [fx, fy] = field.forces[i],
-      magnitude = Math.hypot(fx, fy);
-    if (!(magnitude > 1e-9)) return;
-    const u = [fx / magnitude, -fy / magnitude];
-    const tip = arrow(ctx, places[i], u, reach(magnitude, size, scale), ink.force, ink.rim, 4);
-    labels.push({
-      ...numberPlace(places[i], tip, u, size, places, labels, covered),
-      text: Math.hypot(...told.forces[i]).toPrecision(3),
-    });
-  });
-  ctx.font = "600 12px system-ui, sans-serif"; // numbers on top of all arrows
-  ctx.textBaseline = "middle";
-  for (const { left, top, align, text } of labels) {
-    ctx.textAlign = align;
-    halo(ctx, text, left, top, ink.forceText, ink.rim, 4);
-  }
-}
-
-// Draw each force decomposed along the edges: pulls blue, pushes vermillion, the remainder grey,
-// with magnitudes at the edges.
-export function edgeForces(
-  ctx: Context,
-  scene: Scene,
-  field: Painted,
-  at: At,
-  ink: Ink,
-  scale: number,
-  { told = field }: Pick<Extra, "told">,
-) {
-  const { strengths, residuals } = field,
-    place: Record<string, Place> = {
-      a: at(scene.anchor),
-      p: at(scene.positive),
-      n: at(scene.negative),
-    };
-  const along = (from: Place, to: Place) => {
-    const dx = to[0] - from[0],
-      dy = to[1] - from[1],
-      d = Math.hypot(dx, dy) || 1;
-    return [dx / d, dy / d];
-  };
-  for (const [edge, sign, colour] of [
-    ["ap", 1, ink.positive],
-    ["an", -1, ink.negative],
-    ["pn", -1, ink.negative],
-  ] as const) {
-    const strength = strengths[edge] * sign,
-      [x, y] = edge;
-    if (Math.abs(strength) * scale < 2) continue;
-    for (const [from, to] of [
-      [x, y],
-      [y, x],
-    ]) {
-      const u = along(place[from], place[to]),
-        s = Math.sign(strength);
-      arrow(
-        ctx,
-        place[from],
-        [u[0] * s, u[1] * s],
-        Math.abs(strength) * scale,
-        colour,
-        ink.rim,
-        2.5,
-      );
-    }
-  }
-  residuals.forEach(([fx, fy], i) => {
-    const magnitude = Math.hypot(fx, fy);
-    if (magnitude * scale > 2)
-      arrow(
-        ctx,
-        at(scene[POINTS[i]]),
-        [fx / magnitude, -fy / magnitude],
-        magnitude * scale,
-        ink.residual,
-        ink.rim,
-        2.5,
-      );
-  });
-  ctx.font = "600 11.5px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
-  for (const [edge, word, colour, share] of [
-    ["ap", "pull", ink.positiveText, 0.5],
-    ["an", "push", ink.negativeText, 0.4],
-    ["pn", "push", ink.negativeText, 0.58],
-  ] as const) {
-    const [from, to] = [place[edge[0]], place[edge[1]]];
-    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50)
-      continue;
-    halo(
-      ctx,
-      `${word} ${told.strengths[edge].toPrecision(3)}`,
-      from[0] + (to[0] - from[0]) * share,
-      from[1] + (to[1] - from[1]) * share,
-      colour,
-      ink.rim,
-      4,
-    );
-  }
-}
-
 export function points(ctx: Context, scene: Pick<Scene, Point | "probe">, at: At, ink: Ink) {
   for (const name of POINTS) {
     const [x, y] = at(scene[name]);
@@ -379,30 +223,4 @@ export function points(ctx: Context, scene: Pick<Scene, Point | "probe">, at: At
     ctx.fillStyle = ink.rim;
     ctx.fillText(LETTER[name], x, y + 0.5);
   }
-}
-
-export function hoverMark(
-  ctx: Context,
-  scene: Scene,
-  hover: Hover,
-  at: At,
-  size: number,
-  ink: Ink,
-) {
-  const [x, y] = at(hover.at),
-    [fx, fy] = hover.force,
-    magnitude = Math.hypot(fx, fy);
-  ctx.strokeStyle = ink[scene.probe];
-  ctx.lineWidth = 1.5;
-  circle(ctx, [x, y], 5);
-  if (magnitude > 1e-9)
-    arrow(
-      ctx,
-      [x, y],
-      [fx / magnitude, -fy / magnitude],
-      reach(magnitude, size, null) * 0.6,
-      ink.force,
-      ink.rim,
-      2.5,
-    );
 }

@@ -7,18 +7,8 @@ import { bitmap, coloured, masked, polylines } from "../figure/raster.ts";
 import { stripes, veiled } from "../veil.ts";
 import { grid, numbers } from "../figure/axes.ts";
 import { plane } from "../figure/view.ts";
-import {
-  arrows,
-  cutLine,
-  discs,
-  edgeForces,
-  hoverMark,
-  mining,
-  points,
-  resultants,
-  streams,
-  triangle,
-} from "./layers.ts";
+import { edgeForces, hoverMark, resultants } from "./forces.ts";
+import { arrows, cutLine, discs, mining, points, streams, triangle } from "./layers.ts";
 
 // Return the two rasters of an answer, n x n: the colour, and a veil over places without a force.
 // Computed once per answer.

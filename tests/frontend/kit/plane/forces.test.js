@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { resultants } from "../../../../assets/src/kit/plane/layers.ts";
+import { resultants } from "../../../../assets/src/kit/plane/forces.ts";
 
 test("arrows carry the numbers of the table beside them, also where the field is newer", () => {
   /** @type {string[]} */
