@@ -84,7 +84,7 @@ export class Figure<Hit = unknown> {
     this.request ||= requestAnimationFrame(() => this.flush());
   }
 
-  /** Paint at once what is due in the next frame: for players, which must not skip a step. */
+  /** Paint at once: for players, which must not skip a step, and films, which read WebGL only then. */
   flush(): void {
     cancelAnimationFrame(this.request);
     this.request = 0;
@@ -95,6 +95,11 @@ export class Figure<Hit = unknown> {
     this.draw(ctx, false);
     this.handles.sync();
     this.surround();
+  }
+
+  /** The frame that is requested for painting; 0 if the figure shows its state. */
+  get pending(): number {
+    return this.request;
   }
 
   /** Fit the canvas to its element and to the resolution of the screen; paint if it changed. */

@@ -132,8 +132,9 @@ export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: H
   canvas.addEventListener(
     "wheel",
     (event) => {
-      const wanted = event.ctrlKey || event.metaKey || spec.zoom?.wheel === "always";
-      if (!wanted || !spec.setView) return;
+      const wheel = spec.zoom?.wheel,
+        wanted = typeof wheel === "function" ? wheel(event) : wheel === "always";
+      if (!spec.setView || !(event.ctrlKey || event.metaKey || wanted)) return;
       event.preventDefault();
       zoom(NOTCH ** (event.deltaMode ? 40 * event.deltaY : event.deltaY), within(event, canvas));
     },

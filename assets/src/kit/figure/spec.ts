@@ -69,7 +69,8 @@ export interface FigureSpec<Hit = unknown> {
   setView?(window: number[]): void; // allows moving and zooming of a plane
   zoom?: ZoomLimits & {
     about?: "centre" | "pointer"; // default: centre
-    wheel?: "ctrl" | "always"; // default: Ctrl and the wheel, so that the page scrolls
+    // default: Ctrl and the wheel, so that the page scrolls; a function decides for each turn
+    wheel?: "ctrl" | "always" | ((event: WheelEvent) => boolean);
   };
   touch?: "scroll" | "all"; // one finger scrolls the page (default) or acts like a mouse
   handles?(): Handle[];

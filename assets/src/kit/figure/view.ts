@@ -27,13 +27,16 @@ export interface View {
 export interface ZoomLimits {
   closest?: number;
   farthest?: number;
+  digits?: number; // decimals of a zoomed window, default 4
 }
 
 /** Space around the area of a chart, in pixels. */
 export type Margin = Area;
 
+const DIGITS = 4;
+
 /** Round a coordinate to four decimals, as addresses and requests carry it. */
-export const rounded = (v: number): number => Number(v.toFixed(4));
+export const rounded = (v: number): number => Number(v.toFixed(DIGITS));
 
 /**
  * Return the view of a plane, y up, with square units. `window` is [x, y, half]: the centre, and
@@ -103,12 +106,13 @@ export const pixels = (width: number, height: number): View => ({
 export function zoomed(
   [x, y, half]: readonly number[],
   factor: number,
-  { closest = 0.05, farthest = 50 }: ZoomLimits = {},
+  { closest = 0.05, farthest = 50, digits = DIGITS }: ZoomLimits = {},
   about: readonly number[] = [x, y],
 ): number[] {
-  const to = rounded(Math.min(Math.max(half * factor, closest), farthest)),
+  const round = (v: number) => Number(v.toFixed(digits)),
+    to = round(Math.min(Math.max(half * factor, closest), farthest)),
     k = to / half;
-  return [about[0] + (x - about[0]) * k, about[1] + (y - about[1]) * k, to].map(rounded);
+  return [about[0] + (x - about[0]) * k, about[1] + (y - about[1]) * k, to].map(round);
 }
 
 /** Return the window of a plane after its content has moved by (dx, dy) pixels. */

@@ -72,3 +72,9 @@ test("the window that encloses places shows all of them with space around", () =
     for (const pixel of view.to(place)) assert.ok(pixel > 5 && pixel < 95, String(pixel));
   assert.ok(enclosing([[1, 1]])[2] > 0, "one point has a window, too");
 });
+
+test("zooming far in keeps as many decimals as the figure asks for", () => {
+  const fine = zoomed([0.5, 0.5, 0.5], 1 / 3000, { closest: 1e-6, digits: 9 });
+  near(fine, [0.5, 0.5, 0.5 / 3000], 1e-9);
+  assert.equal(zoomed([0.5, 0.5, 0.5], 1 / 3000, { closest: 1e-6 })[2], 0.0002);
+});
