@@ -8,6 +8,7 @@ const MOST_CORNERS = 64;
 export class Cloud {
   count: number;
   every: Uint32Array | null;
+  private range: number[] | undefined;
   grid: { xy: Uint16Array; cells: Grid } | null;
   group: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>;
   indices: Int32Array<ArrayBuffer>;
@@ -62,18 +63,17 @@ export class Cloud {
     return this.indices.indexOf(index);
   }
 
-  // Return the range of all points along both axes, with a margin.
-  extent() {
-    return [0, 1].map((axis) => {
+  // Range of all points along both axes, with a margin.
+  get extent() {
+    return (this.range ??= [0, 1].map((axis) => {
       let low = STEPS,
         high = 0;
       for (let i = axis; i < this.from.length; i += 2) {
-        const v = this.from[i];
-        if (v < low) low = v;
-        if (v > high) high = v;
+        low = Math.min(low, this.from[i]);
+        high = Math.max(high, this.from[i]);
       }
-      return { size: Math.min(1, (high - low) / STEPS + 0.06), middle: (high + low) / 2 / STEPS };
-    });
+      return Math.min(1, (high - low) / STEPS + 0.06);
+    }));
   }
 
   // Return the rows that may lie in a window, in any order: all of them if they are few, else those

@@ -1,77 +1,85 @@
-// Figure of the map with its legend and source.
-import type { MapView } from "./explore.ts";
-import type { Context } from "../../kit/types.ts";
-import { drawing } from "../../kit/dom.ts";
-import { rampColour } from "../../kit/colours.ts";
+// Figure of the map with its legend and source, as a PNG.
+import type { Explore } from "./explore.tsx";
+import { INK } from "../../kit/colours.ts";
+import { drawing, save } from "../../kit/dom.ts";
 import { shape } from "../../kit/plot.ts";
-import { LOWEST, hex, scaleOf, shapeOf } from "./legend.ts";
+import { cssColour, scaleColour, scaleOf, shapeOf } from "./colours.ts";
 import { isMetadata } from "./facets.ts";
 import { shortened } from "./overlay.ts";
+import { coloured, matches } from "./state.ts";
 
 const SIDE = 200,
   LINE = 19,
-  FOOT = 30,
-  SHAPES = ["circle", "square", "triangle", "diamond"];
+  FOOT = 30;
 
-// Return a canvas of the map as just painted, at twice the resolution of the screen.
-export function figure(map: MapView) {
-  const { camera, data } = map,
-    width = camera.width + SIDE,
-    height = camera.height + FOOT;
-  const canvas = document.createElement("canvas"),
+// Save the map as shown, at twice the resolution of a page.
+export async function savePng(map: Explore) {
+  const { s, figure } = map,
+    { title, run, steps } = s.data.peek(),
+    { width, height } = figure.view,
+    ink = INK[s.theme.peek()],
+    image = await createImageBitmap(await figure.png(2 * width)),
+    canvas = new OffscreenCanvas(2 * (width + SIDE), 2 * (height + FOOT)),
     ctx = drawing(canvas);
-  canvas.width = 2 * width;
-  canvas.height = 2 * height;
+  figure.invalidate(); // the canvas of the points has another resolution
   ctx.scale(2, 2);
-  ctx.fillStyle = map.paper;
-  ctx.fillRect(0, 0, width, height);
-  for (const layer of [map.points, map.canvas])
-    ctx.drawImage(layer, 0, 0, camera.width, camera.height);
+  ctx.fillStyle = ink.page;
+  ctx.fillRect(0, 0, width + SIDE, height + FOOT);
+  ctx.drawImage(image, 0, 0, width, height);
   ctx.font = `12.5px ${map.font}`;
-  ctx.fillStyle = map.ink;
-  const step = data.steps.length > 1 ? ` · ${map.player.text.textContent}` : "";
-  ctx.fillText(`${data.title}${step} · ${data.run}`, 10, height - 10);
-  legend(ctx, map, camera.width + 14, camera.height);
-  return canvas;
+  ctx.fillStyle = ink.text;
+  const step = steps.length > 1 ? ` · ${map.player.text.textContent}` : "";
+  ctx.fillText(`${title}${step} · ${run}`, 10, height + FOOT - 10);
+  let y = 22;
+  for (const { mark, colour = ink.text, text, ramp } of legend(map, height)) {
+    if (mark) shape(ctx, mark, width + 20, y - 4, 5);
+    ctx.fillStyle = colour;
+    if (mark) ctx.fill();
+    for (let i = 0; ramp && i < 160; i++) {
+      ctx.fillStyle = `rgb(${scaleColour(i / 159, s.theme.peek())})`;
+      ctx.fillRect(width + 14 + i, y - 10, 1, 10);
+    }
+    ctx.fillStyle = ink.text;
+    ctx.fillText(shortened(text, 26), width + (mark ? 32 : 14), y);
+    y += LINE;
+  }
+  save(`map-${run}.png`, await canvas.convertToBlob());
 }
 
-function legend(ctx: Context, map: MapView, left: number, height: number) {
-  const { data } = map,
-    { colour } = map.look,
-    facts = colour === "class" ? undefined : map.facets.columns[colour];
-  let y = 22;
-  const line = (kind: string, ink: string, text: string) => {
-    if (kind) {
-      shape(ctx, kind, left + 6, y - 4, 5);
-      ctx.fillStyle = ink;
-      ctx.fill();
-    }
-    ctx.fillStyle = map.ink;
-    ctx.fillText(shortened(text, 26), left + (kind ? 18 : 0), y);
-    y += LINE;
-  };
+interface Line {
+  text: string;
+  mark?: string; // shape
+  colour?: string;
+  ramp?: boolean; // the colours of a scale
+}
+
+// Return the lines of the legend; classes as far as there is space.
+function legend({ s }: Explore, height: number): Line[] {
+  const colour = s.look.colour.peek(),
+    facts = coloured(s),
+    heading = s.data.peek().menus.colour[colour];
   if (colour === "class") {
-    const shown = map.cloud.classes
-        .map((c, k) => [c, k] as const)
-        .filter(([c]) => map.matchesFilter(c.label)),
-      room = Math.floor((height - 30) / LINE);
-    const first = shown.length > room ? shown.slice(0, room - 1) : shown;
-    for (const [c, k] of first) line(SHAPES[k & 3], c.colour, `${c.name} (${c.count})`);
-    if (first.length < shown.length)
-      line("", "", `and ${shown.length - first.length} more classes`);
-  } else if (facts?.names) {
-    if (isMetadata(colour)) line("", "", data.menus.colour[colour]);
-    facts.names.forEach((name, k) =>
-      line(shapeOf(colour, k), hex(map.table, k), `${name} (${map.counts[colour]?.[k] ?? 0})`),
-    );
-  } else if (facts) {
-    const { title, low, high } = scaleOf(map, colour, facts);
-    line("", "", title);
-    for (let i = 0; i < 160; i++) {
-      ctx.fillStyle = `rgb(${rampColour(LOWEST + ((1 - LOWEST) * i) / 159, map.theme)})`;
-      ctx.fillRect(left + i, y - 10, 1, 10);
-    }
-    y += LINE;
-    line("", "", `${low} to ${high}`);
+    const shown = (s.cloud.peek()?.classes ?? [])
+        .map((c, k) => ({ c, mark: shapeOf("class", k) }))
+        .filter(({ c }) => matches(s, c.label)),
+      room = Math.floor((height - 30) / LINE),
+      first = shown.length > room ? shown.slice(0, room - 1) : shown,
+      rest = shown.length - first.length;
+    return [
+      ...first.map(({ c, mark }) => ({ mark, colour: c.colour, text: `${c.name} (${c.count})` })),
+      ...(rest ? [{ text: `and ${rest} more classes` }] : []),
+    ];
   }
+  if (facts?.names)
+    return [
+      ...(isMetadata(colour) ? [{ text: heading }] : []),
+      ...facts.names.map((name, k) => ({
+        mark: shapeOf(colour, k),
+        colour: cssColour(s.painted.peek()?.table ?? new Uint8Array(), k),
+        text: `${name} (${s.counts.peek()[colour]?.[k] ?? 0})`,
+      })),
+    ];
+  if (!facts) return [];
+  const { title, low, high } = scaleOf(facts, heading);
+  return [{ text: title }, { text: "", ramp: true }, { text: `${low} to ${high}` }];
 }

@@ -1,23 +1,32 @@
 // Filters: chosen classes, columns, metadata and tags, and the number of samples that each choice
 // leaves.
-import type { Column, Facts, Look, Metadata, TagBits } from "./types.ts";
+import type { Column, Facts, Filtered, Look, Metadata, TagBits } from "./types.ts";
 import type { Cloud } from "./cloud.ts";
 import { unpacked } from "./cloud.ts";
 
-export type Filter = "right" | "rank" | "hubness" | "doubted" | "split";
-export const FILTERS: Filter[] = ["right", "rank", "hubness", "doubted", "split"];
+export const FILTERS: Filtered[] = ["right", "rank", "hubness", "doubted", "split"];
 export const NOWHERE = 255;
 const CLASSES = 1 << 5,
   TAGS = 1 << 6, // bits in addition to those of the filters
   METADATA = 7; // number of the bit of metadata column 0
 
+export type Filters = Pick<Look, Filtered | "classes" | "meta" | "tags">;
+export type Columns = Partial<Record<Column, Facts>>;
+// Tags of the run: a mask of the points for each, and a column with the first tag of each point.
+export interface Tags {
+  names: string[];
+  masks: Uint8Array[];
+  column: Facts;
+}
+type Points = Pick<Cloud, "count" | "group" | "classes">;
+
 export const isMetadata = (name: string): name is Metadata => name.startsWith("meta-");
 export const numberOf = (name: Metadata) => Number(name.slice(5));
 
 // Return the highlighted values of each filtered metadata column.
-export function chosenMetadata(look: Look): Map<Metadata, number[]> {
-  const chosen = new Map();
-  for (const text of look.meta) {
+export function chosenMetadata({ meta }: Pick<Filters, "meta">): Map<Metadata, number[]> {
+  const chosen = new Map<Metadata, number[]>();
+  for (const text of meta) {
     const [number, low, high = low] = text.split("-").map(Number),
       codes = chosen.get(`meta-${number}`) ?? [];
     for (let code = low; code <= high; code++) codes.push(code);
@@ -26,101 +35,83 @@ export function chosenMetadata(look: Look): Map<Metadata, number[]> {
   return chosen;
 }
 
-export class Facets {
-  cloud: Cloud;
-  columns: Partial<Record<Column, Facts>>;
-  tags: string[];
-  masks: Uint8Array[];
-  constructor(cloud: Cloud) {
-    this.cloud = cloud;
-    this.columns = {};
-    this.tags = [];
-    // one for each tag, a byte for each point
-    this.masks = [];
-  }
-
-  // Store the tags of the run, and colour points by the first tag of each.
-  tagged(arrived: TagBits | null) {
-    const { count } = this.cloud,
-      each = Math.ceil(count / 8);
-    this.tags = arrived?.names ?? [];
-    this.masks = this.tags.map((_, k) =>
-      unpacked((arrived as TagBits).bits.subarray(k * each, (k + 1) * each), count),
-    );
-    const values = new Uint8Array(count).fill(NOWHERE);
-    for (let k = this.tags.length; k--;)
-      for (let i = 0; i < count; i++) if (this.masks[k][i]) values[i] = k;
-    this.columns.tags = { values, names: this.tags };
-  }
-
-  // Return a bit mask for each point: one bit per filter that it fails.
-  fails(look: Look) {
-    const { cloud } = this,
-      fails = new Uint32Array(cloud.count);
-    const require = (bit: number, values: ArrayLike<number>, wanted: Iterable<number>) => {
-      const passes = new Uint8Array(65536);
-      for (const code of wanted) passes[code] = 1;
-      for (let i = 0; i < fails.length; i++) if (!passes[values[i]]) fails[i] |= bit;
-    };
-    if (look.classes.length) {
-      const wanted = new Set(look.classes);
-      require(CLASSES, cloud.group, cloud.classes.flatMap((c, k) =>
-        wanted.has(c.label) ? [k] : [],
-      ));
-    }
-    FILTERS.forEach((name, k) => {
-      const values = this.columns[name]?.values;
-      if (values && look[name].length) require(1 << k, values, look[name]);
-    });
-    for (const [name, codes] of chosenMetadata(look)) {
-      const values = this.columns[name]?.values;
-      if (values) require(1 << (METADATA + numberOf(name)), values, codes);
-    }
-    const masks = this.masks.filter((_, k) => look.tags.includes(this.tags[k]));
-    if (masks.length)
-      for (let i = 0; i < fails.length; i++) if (!masks.some((mask) => mask[i])) fails[i] |= TAGS;
-    return fails;
-  }
-
-  // Return how many points each choice would show: points that pass all other filters and, if there
-  // is a selection, are selected.
-  // mask: of the selection
-  counts(fails: Uint32Array, mask: Uint8Array | null) {
-    const { cloud } = this;
-    const tally = (bit: number, values: ArrayLike<number>, size: number) => {
-      const counts = new Uint32Array(size);
-      for (let i = 0; i < fails.length; i++)
-        if (!(fails[i] & ~bit) && (!mask || mask[i])) counts[values[i]] += 1;
-      return counts;
-    };
-    const counts: Record<string, ArrayLike<number>> = {
-      classes: tally(CLASSES, cloud.group, cloud.classes.length),
-    };
-    FILTERS.forEach((name, k) => {
-      const column = this.columns[name];
-      if (column) counts[name] = tally(1 << k, column.values, 256);
-    });
-    for (const [name, column] of Object.entries(this.columns))
-      if (column && isMetadata(name))
-        counts[name] = tally(1 << (METADATA + numberOf(name)), column.values, 256);
-    counts.tags = this.masks.map((carries) => tally(TAGS, carries, 2)[1]);
-    return counts;
-  }
-
-  // Return all rows in one of the orders of the wall.
-  sortedRows(sort: Look["sort"]) {
-    const { cloud } = this,
-      rows = Int32Array.from({ length: cloud.count }, (_, i) => i),
-      fine = sort === "rank" || sort === "hubness" ? this.columns[sort]?.fine : undefined;
-    if (sort === "class") rows.sort((a, b) => cloud.group[a] - cloud.group[b] || a - b);
-    else if (fine) rows.sort((a, b) => fine[b] - fine[a] || a - b);
-    else rows.sort((a, b) => cloud.indices[a] - cloud.indices[b]);
-    return rows;
-  }
+// Return the tags of a run with `count` points.
+export function readTags(arrived: TagBits | null, count: number): Tags {
+  const each = Math.ceil(count / 8),
+    { names, bits } = arrived ?? { names: [], bits: new Uint8Array() },
+    masks = names.map((_, k) => unpacked(bits.subarray(k * each, (k + 1) * each), count)),
+    values = new Uint8Array(count).fill(NOWHERE);
+  for (let k = names.length; k--;) for (let i = 0; i < count; i++) if (masks[k][i]) values[i] = k;
+  return { names, masks, column: { values, names } };
 }
 
-export const filtered = (look: Look) =>
-  look.classes.length > 0 ||
-  look.tags.length > 0 ||
-  look.meta.length > 0 ||
-  FILTERS.some((name) => look[name].length > 0);
+// Return a bit mask for each point: one bit per filter that it fails.
+export function failures(cloud: Points, columns: Columns, tags: Tags, filters: Filters) {
+  const fails = new Uint32Array(cloud.count);
+  const require = (bit: number, values: ArrayLike<number>, wanted: Iterable<number>) => {
+    const passes = new Uint8Array(65536);
+    for (const code of wanted) passes[code] = 1;
+    for (let i = 0; i < fails.length; i++) if (!passes[values[i]]) fails[i] |= bit;
+  };
+  if (filters.classes.length) {
+    const wanted = new Set(filters.classes);
+    require(CLASSES, cloud.group, cloud.classes.flatMap((c, k) =>
+      wanted.has(c.label) ? [k] : [],
+    ));
+  }
+  FILTERS.forEach((name, k) => {
+    const values = columns[name]?.values;
+    if (values && filters[name].length) require(1 << k, values, filters[name]);
+  });
+  for (const [name, codes] of chosenMetadata(filters)) {
+    const values = columns[name]?.values;
+    if (values) require(1 << (METADATA + numberOf(name)), values, codes);
+  }
+  const masks = tags.masks.filter((_, k) => filters.tags.includes(tags.names[k]));
+  if (masks.length)
+    for (let i = 0; i < fails.length; i++) if (!masks.some((mask) => mask[i])) fails[i] |= TAGS;
+  return fails;
+}
+
+// Return how many points each choice would show: points that pass all other filters and, if there
+// is a selection, are in its `mask`.
+export function tally(
+  cloud: Points,
+  columns: Columns,
+  tags: Tags,
+  fails: Uint32Array,
+  mask: Uint8Array | null,
+) {
+  const count = (bit: number, values: ArrayLike<number>, size: number) => {
+    const counts = new Uint32Array(size);
+    for (let i = 0; i < fails.length; i++)
+      if (!(fails[i] & ~bit) && (!mask || mask[i])) counts[values[i]] += 1;
+    return counts;
+  };
+  const counts: Record<string, ArrayLike<number>> = {
+    classes: count(CLASSES, cloud.group, cloud.classes.length),
+    tags: tags.masks.map((mine) => count(TAGS, mine, 2)[1]),
+  };
+  for (const [name, column] of Object.entries(columns)) {
+    const bit = isMetadata(name) ? METADATA + numberOf(name) : FILTERS.indexOf(name as Filtered);
+    if (column && bit >= 0) counts[name] = count(1 << bit, column.values, 256);
+  }
+  return counts;
+}
+
+// Return all rows in one of the orders of the wall.
+export function sortedRows(
+  cloud: Pick<Cloud, "count" | "group" | "indices">,
+  columns: Columns,
+  sort: Look["sort"],
+) {
+  const rows = Int32Array.from({ length: cloud.count }, (_, i) => i),
+    fine = sort === "rank" || sort === "hubness" ? columns[sort]?.fine : undefined;
+  if (sort === "class") return rows.sort((a, b) => cloud.group[a] - cloud.group[b] || a - b);
+  if (fine) return rows.sort((a, b) => fine[b] - fine[a] || a - b);
+  return rows.sort((a, b) => cloud.indices[a] - cloud.indices[b]);
+}
+
+// Return true if any filter is set.
+export const filtered = (filters: Filters) =>
+  (["classes", "tags", "meta", ...FILTERS] as const).some((name) => filters[name].length > 0);

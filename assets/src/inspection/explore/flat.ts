@@ -9,23 +9,18 @@ const MOST = 30_000; // images stamped per frame
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export class Painter {
-  canvas: HTMLCanvasElement;
-  ctx: CanvasRenderingContext2D;
-  order: Order;
+  private readonly ctx: CanvasRenderingContext2D;
+  private readonly order = new Order(MOST);
   constructor(canvas: HTMLCanvasElement) {
-    this.canvas = canvas;
     this.ctx = drawing(canvas);
-    this.order = new Order(MOST);
   }
-  build() {}
-  onContextLost() {}
 
   paint(
     cloud: Cloud,
-    { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink, window }: Marks,
+    { keys, states, table, shaped, middle, scale, radius, faint, paper, ink, window }: Marks,
   ) {
-    const { ctx, canvas } = this,
-      { width, height } = canvas,
+    const { ctx } = this,
+      { width, height } = ctx.canvas,
       stamps: Map<number, OffscreenCanvas> = new Map(),
       css = (rgb: number[]) => `rgb(${rgb.map((v) => 255 * v)})`;
     const kind = (key: number) =>
@@ -35,7 +30,7 @@ export class Painter {
         stamped = new OffscreenCanvas(side, side),
         c = drawing(stamped),
         at = 4 * (key & 255);
-      c.fillStyle = `rgba(${colours[at]}, ${colours[at + 1]}, ${colours[at + 2]}, ${colours[at + 3] / 255})`;
+      c.fillStyle = `rgba(${table[at]}, ${table[at + 1]}, ${table[at + 2]}, ${table[at + 3] / 255})`;
       c.strokeStyle = css(chosen ? ink : paper);
       c.lineWidth = 0.8;
       shape(c, kind(key), side / 2, side / 2, radius);

@@ -1,6 +1,6 @@
 // Points on a WebGL2 canvas: one draw call for the background, one for the highlighted points.
 import type { Cloud } from "./cloud.ts";
-import type { Marks } from "./types.ts";
+import type { Marks, Mask } from "./types.ts";
 import type { Drawn } from "./order.ts";
 import { Order } from "./order.ts";
 const TINY = 2; // radius in pixels below which all shapes look like circles
@@ -49,34 +49,29 @@ void main() {
   paint = vec4(mix(edge, colour.rgb, line > 0. ? fill : 1.) * alpha, alpha);
 }`;
 
+const UNIFORMS = "palette middle scale share size shaped radius veil rim paper ink".split(" ");
+
+// Draws on a canvas until its context is lost; another painter then takes its place.
 export class Painter {
-  canvas: HTMLCanvasElement;
-  gl: WebGL2RenderingContext;
-  order: Order;
-  buffers: Map<number, { buffer: WebGLBuffer; array: ArrayBufferView }>;
-  rows: WebGLBuffer | null;
-  sent: Drawn | null;
-  at: { [k: string]: WebGLUniformLocation | null };
-  texture: WebGLTexture;
-  shown: Uint8Array<ArrayBuffer> | null;
+  private readonly canvas: HTMLCanvasElement;
+  private readonly gl: WebGL2RenderingContext;
+  private readonly at: Record<string, WebGLUniformLocation | null>;
+  private readonly order = new Order();
+  private readonly buffers = new Map<number, { buffer: WebGLBuffer; array: ArrayBufferView }>();
+  private rows: WebGLBuffer | null = null;
+  private sent: Drawn | null = null; // rows in the buffer
+  private shown: Mask | null = null; // colours in the texture
 
   constructor(canvas: HTMLCanvasElement) {
-    this.canvas = canvas;
     const gl = canvas.getContext("webgl2", {
       alpha: true,
       antialias: false,
       premultipliedAlpha: true,
     });
     if (!gl) throw new Error("no WebGL2");
+    this.canvas = canvas;
     this.gl = gl;
-    this.order = new Order();
-    this.build();
-  }
-
-  build() {
-    // also called after a lost context was restored
-    const { gl } = this,
-      program = gl.createProgram();
+    const program = gl.createProgram();
     for (const [kind, source] of [
       [gl.VERTEX_SHADER, VERTEX],
       [gl.FRAGMENT_SHADER, FRAGMENT],
@@ -91,25 +86,9 @@ export class Painter {
       throw new Error(gl.getProgramInfoLog(program) ?? "");
     gl.useProgram(program);
     this.at = Object.fromEntries(
-      [
-        "palette",
-        "middle",
-        "scale",
-        "share",
-        "size",
-        "shaped",
-        "radius",
-        "veil",
-        "rim",
-        "paper",
-        "ink",
-      ].map((name) => [name, gl.getUniformLocation(program, name)]),
+      UNIFORMS.map((name) => [name, gl.getUniformLocation(program, name)]),
     );
-    this.buffers = new Map();
-    this.rows = null;
-    this.sent = null;
-    this.texture = gl.createTexture();
-    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+    gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
     for (const kind of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER])
       gl.texParameteri(gl.TEXTURE_2D, kind, gl.NEAREST);
     gl.enable(gl.BLEND);
@@ -117,7 +96,7 @@ export class Painter {
   }
 
   // Upload an attribute of all points; skipped if it is the same array.
-  attribute(
+  private attribute(
     place: number,
     array: ArrayBufferView<ArrayBuffer>,
     size: number,
@@ -135,7 +114,7 @@ export class Painter {
   }
 
   // Upload the rows to draw; skipped if they are unchanged.
-  elements(drawn: Drawn) {
+  private elements(drawn: Drawn) {
     const { gl } = this;
     this.rows ??= gl.createBuffer();
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.rows);
@@ -144,15 +123,15 @@ export class Painter {
   }
 
   paint(cloud: Cloud, marks: Marks) {
-    const { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink } = marks;
+    const { keys, states, table, shaped, middle, scale, radius, faint, paper, ink } = marks;
     const { gl, at, canvas } = this;
     if (gl.isContextLost()) return;
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    if (this.shown !== colours) {
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, colours);
-      this.shown = colours;
+    if (this.shown !== table) {
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, table);
+      this.shown = table;
     }
     this.attribute(0, cloud.from, 2, gl.UNSIGNED_SHORT, true);
     this.attribute(1, cloud.to, 2, gl.UNSIGNED_SHORT, true);
@@ -183,10 +162,5 @@ export class Painter {
       gl.uniform1f(at.veil, veil);
       if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
     }
-  }
-
-  onContextLost() {
-    this.buffers.clear();
-    this.shown = null;
   }
 }

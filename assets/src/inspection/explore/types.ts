@@ -2,6 +2,7 @@
 // files.
 import type { Data, Shapes } from "../../kit/types.ts";
 
+export type Mask = Uint8Array<ArrayBuffer>; // a byte for each point
 export type Filtered = "right" | "rank" | "hubness" | "doubted" | "split";
 export type Metadata = `meta-${number}`; // a metadata column, by its number
 export type Column = Filtered | "tags" | "purity" | "density" | Metadata;
@@ -125,17 +126,17 @@ export interface Window {
   bottom: number;
   top: number;
 }
-// Marks that both painters draw.
+// What both painters draw.
 export interface Marks {
-  keys: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // index of each point's colour
-  states: Uint8Array<ArrayBuffer>; // 1: highlighted, 2: selected
-  colours: Uint8Array<ArrayBuffer>; // 256 RGBA colours
-  shaped: number;
+  keys: Mask | Uint16Array<ArrayBuffer>; // index of each point's colour
+  states: Mask; // 1: highlighted, 2: selected
+  table: Mask; // 256 RGBA colours
+  shaped: number; // how shapes follow from keys: shapedBy in colours.ts
   middle: number[];
   scale: number[];
   window: Window;
-  radius: number;
-  faint: number;
-  paper: number[];
+  radius: number; // device pixels
+  faint: number; // opacity of the points that are not highlighted
+  paper: number[]; // red, green, blue in 0..1
   ink: number[];
 }

@@ -5,20 +5,20 @@ import { Grid, MOST } from "../../../../assets/src/inspection/explore/grid.ts";
 
 const MANY = MOST + 50_000;
 
-function noise(seed) {
+function noise(seed: number) {
   let state = seed;
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
 }
 
 // Nine tenths of the points in a corner, the others anywhere.
-function places(count) {
+function places(count: number) {
   const random = noise(7);
   return Uint16Array.from({ length: 2 * count }, (_, i) =>
     Math.floor(random() * STEPS * ((i >> 1) % 10 ? 0.2 : 1)),
   );
 }
 
-const rowsTo = (count) => Uint32Array.from({ length: count }, (_, i) => i);
+const rowsTo = (count: number) => Uint32Array.from({ length: count }, (_, i) => i);
 
 test("a window has every point in it, and few beside", () => {
   const xy = places(20_000),
@@ -39,7 +39,7 @@ test("a window has every point in it, and few beside", () => {
 test("where there are too many each cell keeps its share, and one at least", () => {
   const xy = places(MANY),
     grid = new Grid(xy, rowsTo(MANY)),
-    cell = (i) => (xy[2 * i + 1] >> 9) * 128 + (xy[2 * i] >> 9),
+    cell = (i: number) => (xy[2 * i + 1] >> 9) * 128 + (xy[2 * i] >> 9),
     taken = grid.take(undefined, 40_000);
   assert.ok(taken.length <= 40_000 + 128 * 128);
   assert.ok(taken.length > 30_000);

@@ -13,7 +13,7 @@ const cloud = {
     from: Uint16Array.from({ length: 2 * COUNT }, (_, i) => Math.imul(i + 1, 2_654_435_761) >>> 16),
   },
   states = Uint8Array.from({ length: COUNT }, (_, i) => (i % 10 ? 0 : 1)),
-  inside = (i) => cloud.from[2 * i] <= 32_767 && cloud.from[2 * i + 1] <= 32_767;
+  inside = (i: number) => cloud.from[2 * i] <= 32_767 && cloud.from[2 * i + 1] <= 32_767;
 
 test("few points are all drawn, those that stand out last, shuffled within", () => {
   const { rows, front } = new Order(COUNT).rowsToDraw(cloud, states, QUARTER);

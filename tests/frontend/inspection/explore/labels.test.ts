@@ -42,8 +42,7 @@ test("a name at the edge moves into the frame, and one too wide for it waits", (
 
 test("no name lies over an image, its own one included", () => {
   const name = { x: 200, y: 150, width: 60, height: 17, gap: 22 };
-  /** @type {[number, number, number, number]} */
-  const own = [178, 128, 222, 172];
+  const own: [number, number, number, number] = [178, 128, 222, 172];
   const [place] = placeNames([name], FRAME, 9, [own]);
   assert.ok(place && place.y + 8.5 <= own[1]);
   const [none] = placeNames([name], FRAME, 9, [[0, 0, 400, 300]]);

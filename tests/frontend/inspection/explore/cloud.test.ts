@@ -9,7 +9,7 @@ import {
 } from "../../../../assets/src/inspection/explore/cloud.ts";
 
 // Return a cloud of points at shares of the square, as points.bin holds them.
-function cloudOf(places, labels = places.map(() => 0)) {
+function cloudOf(places: number[][], labels = places.map(() => 0)) {
   return new Cloud({
     xy: Uint16Array.from(places.flat(), (v) => Math.round(v * STEPS)),
     group: Uint8Array.from(labels),
@@ -24,7 +24,7 @@ function cloudOf(places, labels = places.map(() => 0)) {
 }
 
 // Return a deterministic pseudo-random generator, so that every machine runs the same test.
-function noise(seed) {
+function noise(seed: number) {
   let state = seed;
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
 }
@@ -60,8 +60,8 @@ test("the nearest point is that of a search by hand, among the wanted", () => {
     cloud = cloudOf(places);
   for (let k = 0; k < 50; k++) {
     const [px, py] = [random(), random()],
-      even = (i) => i % 2 === 0;
-    const away = (i) => Math.hypot(cloud.x(i) - px, cloud.y(i) - py);
+      even = (i: number) => i % 2 === 0;
+    const away = (i: number) => Math.hypot(cloud.x(i) - px, cloud.y(i) - py);
     const best = [...places.keys()].filter(even).reduce((a, b) => (away(b) < away(a) ? b : a));
     assert.equal(cloud.nearest(px, py, 2, even), best);
     assert.equal(cloud.nearest(px, py, away(best) * 0.99, even), -1);
@@ -79,7 +79,8 @@ test("an arrow leads to the near point of its quarter", () => {
     ]),
     all = { left: 0, right: 1, bottom: 0, top: 1 },
     from = [0.5, 0.5];
-  const way = (arrow, window = all) => cloud.nearestInDirection(from, arrow, window, () => true, 0);
+  const way = (arrow: number[], window = all) =>
+    cloud.nearestInDirection(from, arrow, window, () => true, 0);
   assert.deepEqual([way([1, 0]), way([0, 1]), way([-1, 0]), way([0, -1])], [1, 3, 4, 5]);
   assert.equal(way([-1, 0], { ...all, left: 0.2 }), -1); // out of view
 });
@@ -113,7 +114,7 @@ test("a loop drawn twice over itself still holds its points", () => {
 });
 
 test("a line is kept by the corners that matter", () => {
-  const edge = (a, b) =>
+  const edge = (a: number[], b: number[]) =>
     Array.from({ length: 40 }, (_, i) => a.map((v, k) => v + ((b[k] - v) * i) / 40));
   const square = [
       [0.1, 0.1],
