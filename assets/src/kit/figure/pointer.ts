@@ -28,7 +28,7 @@ export function zoomBy(host: Host, spec: FigureSpec<never>, factor: number, pixe
 export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: Handles): void {
   const { canvas } = host,
     fingers = new Map<number, [number, number]>();
-  let spread = 0, // pixels between two fingers at the last move
+  let pair = { spread: 1, middle: [0, 0] }, // of two fingers: pixels between them, their middle
     released: ((moved: boolean) => void) | undefined;
 
   const locate = (event: PointerEvent): At => {
@@ -46,7 +46,9 @@ export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: H
     const first = last.pixel;
     const move = (e: PointerEvent) => {
       const at = locate(e);
-      drag.move(at, [at.pixel[0] - last.pixel[0], at.pixel[1] - last.pixel[1]]);
+      // a second finger zooms
+      if (fingers.size < 2)
+        drag.move(at, [at.pixel[0] - last.pixel[0], at.pixel[1] - last.pixel[1]]);
       last = at;
       host.changed();
     };
@@ -61,38 +63,47 @@ export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: H
     if (hit !== null && hit !== undefined) spec.open?.(hit, at);
   };
   const pan = (): Drag => {
-    const start = host.view;
-    let [x, y] = [0, 0];
+    let start = host.view,
+      [x, y] = [0, 0];
     return {
       move(_, [dx, dy]) {
+        const { view } = host;
+        if (view.scale !== start.scale) [start, x, y] = [view, 0, 0]; // zoomed by two fingers
         [x, y] = [x + dx, y + dy];
         spec.setView?.(panned(start, x, y));
       },
     };
   };
 
-  // Two fingers zoom; with `touch: "all"` one finger acts like the mouse.
+  const measure = () => {
+    const [[x0, y0], [x1, y1]] = [...fingers.values()];
+    return {
+      spread: Math.max(Math.hypot(x1 - x0, y1 - y0), 1),
+      middle: [(x0 + x1) / 2, (y0 + y1) / 2],
+    };
+  };
+  // Two fingers zoom and move; with `touch: "all"` one finger acts like the mouse.
   const finger = (event: PointerEvent) => {
     fingers.set(event.pointerId, within(event, canvas));
+    if (fingers.size === 2) pair = measure();
     const lifted = new AbortController();
     const move = (e: PointerEvent) => {
       if (e.pointerId !== event.pointerId) return;
       fingers.set(e.pointerId, within(e, canvas));
       if (fingers.size !== 2) return;
-      const [[x0, y0], [x1, y1]] = [...fingers.values()],
-        now = Math.max(Math.hypot(x1 - x0, y1 - y0), 1);
-      if (spread) {
-        released ??= host.gesture(canvas);
-        zoomBy(host, spec as FigureSpec<never>, spread / now, [(x0 + x1) / 2, (y0 + y1) / 2]);
-        host.changed();
-      }
-      spread = now;
+      const { spread, middle } = pair;
+      pair = measure();
+      released ??= host.gesture(canvas);
+      const [dx, dy] = pair.middle.map((v, i) => v - middle[i]);
+      if (host.view.window) spec.setView?.(panned(host.view, dx, dy, spec.zoom?.digits));
+      zoomBy(host, spec as FigureSpec<never>, spread / pair.spread, pair.middle);
+      host.changed();
     };
     const lift = (e: PointerEvent) => {
       if (e.pointerId !== event.pointerId) return;
       fingers.delete(e.pointerId);
       lifted.abort();
-      spread = 0;
+      if (fingers.size === 2) pair = measure();
       released?.(true);
       released = undefined;
     };

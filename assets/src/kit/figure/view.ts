@@ -116,9 +116,11 @@ export function zoomed(
 }
 
 /** Return the window of a plane after its content has moved by (dx, dy) pixels. */
-export function panned({ window, scale }: View, dx: number, dy: number): number[] {
+export function panned({ window, scale }: View, dx: number, dy: number, digits = DIGITS): number[] {
   if (!window) throw new TypeError("only the view of a plane can be moved");
-  return [window[0] - dx / scale, window[1] + dy / scale, window[2]].map(rounded);
+  return [window[0] - dx / scale, window[1] + dy / scale, window[2]].map((v) =>
+    Number(v.toFixed(digits)),
+  );
 }
 
 /** Return a window that shows all places with some space around them. */
