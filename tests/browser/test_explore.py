@@ -6,6 +6,7 @@ import json
 import math
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -278,6 +279,38 @@ def test_the_wheel_zooms_at_once_a_view_is_kept_and_graphics_that_are_lost_come_
     link.click()
     becomes(lambda: re.search("at=([^&]+)", address(page)), lambda match: match and match[1] == near)
     survives_the_loss_of_its_graphics(page)
+
+
+def test_two_fingers_zoom_and_move_the_map_and_one_moves_it(page, server, shown):
+    canvas = opened(page, server, shown)
+    page.get_by_role("button", name="whole map").click()
+    becomes(lambda: "at=" in address(page), False)
+    session = page.context.new_cdp_session(page)
+    box = quiet(canvas.bounding_box)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def touch(kind: str, *at: tuple[float, float]) -> None:
+        points = [{"x": x + right, "y": y + down, "id": k} for k, (right, down) in enumerate(at)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def window() -> list[float]:
+        return [float(v) for v in re.search("at=([^&]+)", unquote(address(page)))[1].split(",")]
+
+    touch("touchStart", (-30, 0))
+    touch("touchStart", (-30, 0), (30, 0))
+    for k in range(1, 7):
+        touch("touchMove", (-30 - 10 * k, 0), (30 + 10 * k, 0))
+    touch("touchEnd")
+    becomes(lambda: "at=" in address(page), True)
+    horizontal, vertical, zoom = eventually(window)
+    assert zoom == pytest.approx(3, rel=0.05), "fingers three times as far apart"
+    assert (horizontal, vertical) == pytest.approx((0.5, 0.5), abs=0.01), "their middle stayed"
+    touch("touchStart", (0, 0))
+    for k in range(1, 7):
+        touch("touchMove", (10 * k, 0))
+    touch("touchEnd")
+    becomes(lambda: window()[0] < horizontal - 0.01, True)
+    assert window()[1:] == pytest.approx([vertical, zoom]), "moved to the right alone"
 
 
 def test_the_map_plays_over_training(page, server, shown):

@@ -169,7 +169,10 @@ export async function openCard(map: Explore, row: number, keyboard = false) {
   card.value = row < 0 ? null : { row, pinned: true };
   if (row < 0) return;
   announce(map, row);
-  if (keyboard) map.focusCard();
+  if (keyboard)
+    requestAnimationFrame(() =>
+      map.overlay.querySelector<HTMLElement>(".card a")?.focus({ preventScroll: true }),
+    );
   const near = await tryFetch<Near>(map, `near-${row}.bin`);
   if (near && card.peek()?.row === row && card.peek()?.pinned && points === cloud.peek())
     card.value = { row, pinned: true, near };

@@ -5,14 +5,15 @@ import type { State } from "./state.ts";
 import type { MapData, Near } from "./types.ts";
 import { onward } from "../../kit/dom.ts";
 import { openCard, openSample } from "./actions.ts";
+import { useMap } from "./context.ts";
 import { followedBy } from "./keeping.tsx";
 import { nameOf, titleOf, valueOf } from "./texts.ts";
 
 const MOST_VALUES = 6, // metadata values on the card; the view of one sample has all
   MOST_NEIGHBOURS = 5;
 
-export function Card({ map }: { map: Explore }) {
-  const { s } = map,
+export function Card() {
+  const { s } = useMap(),
     card = s.card.value;
   if (!card || !s.cloud.value) return <div class="card" hidden />;
   const { row, pinned, near } = card,
@@ -25,7 +26,7 @@ export function Card({ map }: { map: Explore }) {
         <bdi>{nameOf(s, row)}</bdi>
       </b>
       <small>{factsOf(s, row, near?.id || `sample ${index}`)}</small>
-      {pinned && <Opened map={map} row={row} index={index} near={near} />}
+      {pinned && <Opened row={row} index={index} near={near} />}
     </div>
   );
 }
@@ -36,18 +37,9 @@ function factsOf(s: State, row: number, sample: string) {
   return s.data.value.labelled || sample !== nameOf(s, row) ? sample + value : value.slice(3);
 }
 
-function Opened({
-  map,
-  row,
-  index,
-  near,
-}: {
-  map: Explore;
-  row: number;
-  index: number;
-  near?: Near;
-}) {
-  const { s } = map,
+function Opened({ row, index, near }: { row: number; index: number; near?: Near }) {
+  const map = useMap(),
+    { s } = map,
     { links, labelled, images } = s.data.value,
     neighbours = near?.neighbours ?? [],
     failed = neighbours.length > 0 && !neighbours[0].right;
@@ -80,7 +72,6 @@ function Opened({
       {links.map((link) => (
         <PageLink
           key={link.page}
-          map={map}
           link={link}
           index={index}
           hidden={link.page === "failures" && !failed}
@@ -103,17 +94,16 @@ function Opened({
 
 // Link to another page about a sample.
 export function PageLink({
-  map,
   link: { page, label, parameters },
   index,
   hidden = false,
 }: {
-  map: Explore;
   link: MapData["links"][number];
   index: number;
   hidden?: boolean;
 }) {
-  const query = new URLSearchParams({ ...parameters, query: String(index) });
+  const map = useMap(),
+    query = new URLSearchParams({ ...parameters, query: String(index) });
   return (
     <a
       class="button"

@@ -18,6 +18,7 @@ export interface Tags {
   masks: Uint8Array[];
   column: Facts;
 }
+export type Counts = Record<string, ArrayLike<number>>; // by column, then by value
 type Points = Pick<Cloud, "count" | "group" | "classes">;
 
 export const isMetadata = (name: string): name is Metadata => name.startsWith("meta-");
@@ -88,7 +89,7 @@ export function tally(
       if (!(fails[i] & ~bit) && (!mask || mask[i])) counts[values[i]] += 1;
     return counts;
   };
-  const counts: Record<string, ArrayLike<number>> = {
+  const counts: Counts = {
     classes: count(CLASSES, cloud.group, cloud.classes.length),
     tags: tags.masks.map((mine) => count(TAGS, mine, 2)[1]),
   };

@@ -4,6 +4,7 @@ import type { Context, Ink } from "../../kit/types.ts";
 import type { At, Drag, FigureSpec } from "../../kit/figure/spec.ts";
 import type { View } from "../../kit/figure/view.ts";
 import { Figure } from "../../kit/figure/figure.ts";
+import { placeCard } from "./card.tsx";
 import { clipOf, windowOf } from "./camera.ts";
 import { channels } from "./colours.ts";
 import { dropLasso, enclose, foresee, hover, openCard, reportLook, toggleRow } from "./actions.ts";
@@ -34,7 +35,7 @@ export function createFigure(map: Explore, points: HTMLCanvasElement): Figure<nu
     class: "map",
     label: LABEL,
     touch: "all",
-    view: (width, height) => camera.view(width, height, map.extent()),
+    view: (width, height) => camera.view(width, height, map.extent),
     setView(window) {
       dropLasso(map); // of two fingers the first may have begun one
       camera.take(figure.view, window);
@@ -137,7 +138,8 @@ const click = (from: At, to: At) =>
   Math.hypot(to.pixel[0] - from.pixel[0], to.pixel[1] - from.pixel[1]) <= CLICK;
 
 function pan(map: Explore, from: At): Drag {
-  const { camera, figure } = map;
+  const { camera, figure } = map,
+    { zoom } = camera;
   let moved = false;
   return {
     move(at, [dx, dy]) {
@@ -148,13 +150,15 @@ function pan(map: Explore, from: At): Drag {
       camera.pan(figure.view, x, y);
     },
     end(at) {
-      if (!moved) openCard(map, pick(map, at));
+      // two fingers zoom and open nothing
+      if (!moved && click(from, at) && zoom === camera.zoom) openCard(map, pick(map, at));
     },
   };
 }
 
 function lasso(map: Explore, from: At): Drag {
-  const { s, figure } = map,
+  const { s, camera, figure } = map,
+    { zoom } = camera,
     add = from.event?.shiftKey ?? false;
   let moved = false;
   return {
@@ -170,8 +174,8 @@ function lasso(map: Explore, from: At): Drag {
       foresee(map, add);
     },
     end(at) {
-      if (!moved) openCard(map, pick(map, at));
-      else if (s.line.peek()) enclose(map, add);
+      if (s.line.peek()) enclose(map, add);
+      else if (!moved && click(from, at) && zoom === camera.zoom) openCard(map, pick(map, at));
     },
   };
 }
@@ -218,5 +222,5 @@ function report(map: Explore, drawn: ReturnType<typeof paintOver>) {
   dataset.images = String(drawn.images);
   dataset.painted = String(Number(dataset.painted ?? 0) + 1);
   dataset.count = String(s.cloud.peek()?.count);
-  map.placeCard();
+  placeCard(map);
 }

@@ -1,10 +1,10 @@
 // Filters by the values of columns; each value has the number of images that it would leave.
 import type { ComponentChildren } from "preact";
 import { useComputed, useSignal } from "@preact/signals";
-import type { Explore } from "./explore.tsx";
 import type { Colouring, Facts, Filtered, Metadata } from "./types.ts";
 import { chooseInterval, toggleCategory, toggleTag, toggleValue } from "./actions.ts";
 import { HIGHEST, colourTable, cssColour, scaleOf, shapeOf, valueText } from "./colours.ts";
+import { useMap } from "./context.ts";
 import { FILTERS, NOWHERE, chosenMetadata, isMetadata } from "./facets.ts";
 import { reveal } from "./files.ts";
 import { Mark } from "./mark.tsx";
@@ -19,8 +19,8 @@ const HEADINGS: Record<Filtered | "tags", string> = {
   tags: "tags",
 };
 
-export function Filters({ map }: { map: Explore }) {
-  const titles = map.s.data.value.menus.colour,
+export function Filters() {
+  const titles = useMap().s.data.value.menus.colour,
     columns = Object.keys(titles).filter(isMetadata);
   return (
     <div class="filters">
@@ -28,21 +28,20 @@ export function Filters({ map }: { map: Explore }) {
         <div class="metadata">
           <h4>metadata</h4>
           {columns.map((name) => (
-            <Column key={name} map={map} name={name} title={titles[name]} />
+            <Column key={name} name={name} title={titles[name]} />
           ))}
         </div>
       )}
       {FILTERS.filter((name) => name in titles).map((name) => (
-        <Group key={name} map={map} name={name} />
+        <Group key={name} name={name} />
       ))}
-      <Tagged map={map} />
+      <Tagged />
     </div>
   );
 }
 
 // Button that toggles a value, with its mark if the points are coloured by its column.
 function Value({
-  map,
   column,
   code,
   name,
@@ -50,7 +49,6 @@ function Value({
   count,
   act,
 }: {
-  map: Explore;
   column: Exclude<Colouring, "class">;
   code: number;
   name: string;
@@ -58,7 +56,7 @@ function Value({
   count: number;
   act(): void;
 }) {
-  const { s } = map,
+  const { s } = useMap(),
     facts = s.known.value[column],
     table = s.look.colour.value === column && colourTable(column, [], s.theme.value, facts);
   return (
@@ -83,8 +81,9 @@ const Titled = ({ name, children }: { name: Filtered | "tags"; children: Compone
 );
 
 // Values of a filter column that some point has; none if all points have the same.
-function Group({ map, name }: { map: Explore; name: Filtered }) {
-  const { s } = map,
+function Group({ name }: { name: Filtered }) {
+  const map = useMap(),
+    { s } = map,
     facts = s.columns.value[name],
     chosen = s.look[name].value,
     codes = [...(facts?.names ?? []).keys()].filter((k) => facts?.values.includes(k));
@@ -95,7 +94,6 @@ function Group({ map, name }: { map: Explore; name: Filtered }) {
       {codes.map((k) => (
         <Value
           key={k}
-          map={map}
           column={name}
           code={k}
           name={facts?.names?.[k] ?? ""}
@@ -108,8 +106,9 @@ function Group({ map, name }: { map: Explore; name: Filtered }) {
   );
 }
 
-function Tagged({ map }: { map: Explore }) {
-  const { s } = map,
+function Tagged() {
+  const map = useMap(),
+    { s } = map,
     { names } = s.tags.value,
     chosen = s.look.tags.value;
   if (!names.length)
@@ -121,7 +120,6 @@ function Tagged({ map }: { map: Explore }) {
       {names.map((name, k) => (
         <Value
           key={name}
-          map={map}
           column="tags"
           code={k}
           name={name}
@@ -135,8 +133,9 @@ function Tagged({ map }: { map: Explore }) {
 }
 
 // A metadata column; its values are loaded when it is opened.
-function Column({ map, name, title }: { map: Explore; name: Metadata; title: string }) {
-  const { s } = map,
+function Column({ name, title }: { name: Metadata; title: string }) {
+  const map = useMap(),
+    { s } = map,
     open = s.revealed.value.has(name),
     chosen = chosenMetadata({ meta: s.look.meta.value }).get(name);
   const toggle = (now: boolean) => {
@@ -155,23 +154,23 @@ function Column({ map, name, title }: { map: Explore; name: Metadata; title: str
         <bdi>{title}</bdi>
         {chosen && " •"}
       </summary>
-      {open && <Values map={map} name={name} title={title} chosen={chosen} />}
+      {open && <Values name={name} title={title} chosen={chosen} />}
     </details>
   );
 }
 
 interface ColumnProps {
-  map: Explore;
   name: Metadata;
   title: string;
   chosen?: number[]; // highlighted values
 }
 
-function Values({ map, name, title, chosen }: ColumnProps) {
-  const { s } = map,
+function Values({ name, title, chosen }: ColumnProps) {
+  const map = useMap(),
+    { s } = map,
     facts = s.columns.value[name];
   if (!facts) return <small>{s.failed.value[name] ?? "Loading …"}</small>;
-  if (facts.range) return <Interval {...{ map, name, title, chosen, facts }} />;
+  if (facts.range) return <Interval {...{ name, title, chosen, facts }} />;
   const names = facts.names ?? [],
     codes = [...names.keys(), ...(facts.values.includes(NOWHERE) ? [NOWHERE] : [])];
   return (
@@ -179,7 +178,6 @@ function Values({ map, name, title, chosen }: ColumnProps) {
       {codes.map((code) => (
         <Value
           key={code}
-          map={map}
           column={name}
           code={code}
           name={names[code] ?? "no value"}
@@ -193,8 +191,9 @@ function Values({ map, name, title, chosen }: ColumnProps) {
 }
 
 // Two sliders that limit the values of a scale.
-function Interval({ map, name, title, chosen, facts }: ColumnProps & { facts: Facts }) {
-  const given = chosen ? [chosen[0], chosen[chosen.length - 1]] : [0, HIGHEST],
+function Interval({ name, title, chosen, facts }: ColumnProps & { facts: Facts }) {
+  const map = useMap(),
+    given = chosen ? [chosen[0], chosen[chosen.length - 1]] : [0, HIGHEST],
     ends = useSignal(given),
     whole = scaleOf(facts, title),
     sorted = useComputed(() => [...ends.value].sort((a, b) => a - b));

@@ -1,7 +1,7 @@
 // Tags for all images shown, and named views of this page; both are stored with the run.
-import type { Explore } from "./explore.tsx";
 import { keep } from "./actions.ts";
 import { marked, packed } from "./cloud.ts";
+import { useMap } from "./context.ts";
 
 // Text box with a button; `act` receives what was typed.
 export function NameForm({
@@ -39,8 +39,9 @@ export const followedBy = (act: () => void) => (e: MouseEvent) => {
   act();
 };
 
-export function Keeping({ map }: { map: Explore }) {
-  const { s } = map,
+export function Keeping() {
+  const map = useMap(),
+    { s } = map,
     { run, views, closed } = s.data.value,
     disabled = Boolean(closed);
   const tag = (name: string) => {

@@ -1,12 +1,12 @@
 // Legend of the colours: classes with a search box, right and wrong, or a scale; and the filters.
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import type { Explore } from "./explore.tsx";
 import type { Class, Facts } from "./types.ts";
 import { paintScale } from "../../kit/component.ts";
 import { toggleClass } from "./actions.ts";
 import { NONE, scaleColour, scaleOf, shapeOf } from "./colours.ts";
 import { NOWHERE, isMetadata } from "./facets.ts";
+import { useMap } from "./context.ts";
 import { Filters } from "./filters.tsx";
 import { Mark } from "./mark.tsx";
 import { coloured, matches } from "./state.ts";
@@ -16,21 +16,25 @@ const LISTED = 10, // classes listed until all are requested
   MOST_LISTED = 200,
   SEARCHED = 12; // classes from which on there is a search box
 
-export const Legend = ({ map }: { map: Explore }) => (
-  <details class="legend" open={!map.s.narrow.value}>
-    <summary>Filters</summary>
-    {map.s.cloud.value && (
-      <>
-        <Scale map={map} />
-        <Classes map={map} />
-        <Filters map={map} />
-      </>
-    )}
-  </details>
-);
+export function Legend() {
+  const { s } = useMap();
+  return (
+    <details class="legend" open={!s.narrow.value}>
+      <summary>Filters</summary>
+      {s.cloud.value && (
+        <>
+          <Scale />
+          <Classes />
+          <Filters />
+        </>
+      )}
+    </details>
+  );
+}
 
-function Classes({ map }: { map: Explore }) {
-  const { s } = map,
+function Classes() {
+  const map = useMap(),
+    { s } = map,
     search = useSignal(""),
     expanded = useSignal(false),
     text = search.value.trim().toLowerCase(),
@@ -68,7 +72,7 @@ function Classes({ map }: { map: Explore }) {
       </button>
       <div class="classes" role="group" aria-label="classes" hidden={!labelled}>
         {shown.map((c) => (
-          <Chip key={c.label} map={map} of={c} number={classes.indexOf(c)} />
+          <Chip key={c.label} of={c} number={classes.indexOf(c)} />
         ))}
       </div>
       <small>
@@ -90,8 +94,9 @@ function Classes({ map }: { map: Explore }) {
   );
 }
 
-function Chip({ map, of, number }: { map: Explore; of: Class; number: number }) {
-  const { s } = map,
+function Chip({ of, number }: { of: Class; number: number }) {
+  const map = useMap(),
+    { s } = map,
     count = map.tallied.value.classes?.[number] ?? of.count;
   return (
     <button
@@ -113,8 +118,9 @@ const countMissing = ({ values }: Facts) =>
   values.reduce((sum, value) => sum + Number(value === NOWHERE), 0);
 
 // Scale of the column that colours the points, if it is one.
-function Scale({ map: { s } }: { map: Explore }) {
-  const colour = s.look.colour.value,
+function Scale() {
+  const { s } = useMap(),
+    colour = s.look.colour.value,
     facts = coloured(s);
   if (colour === "class" || facts?.names) return <div class="key" hidden />;
   if (!facts) {
@@ -130,7 +136,7 @@ function Scale({ map: { s } }: { map: Explore }) {
   return (
     <div class="key">
       <small>{title}</small>
-      <Ramp s={s} label={`${low} to ${high}`} />
+      <Ramp label={`${low} to ${high}`} />
       <div class="ends">
         <small>{low}</small>
         <small>{high}</small>
@@ -146,8 +152,9 @@ function Scale({ map: { s } }: { map: Explore }) {
   );
 }
 
-function Ramp({ s, label }: { s: Explore["s"]; label: string }) {
-  const canvas = useRef<HTMLCanvasElement>(null),
+function Ramp({ label }: { label: string }) {
+  const { s } = useMap(),
+    canvas = useRef<HTMLCanvasElement>(null),
     theme = s.theme.value;
   useLayoutEffect(() => {
     if (canvas.current) paintScale(canvas.current, (t) => scaleColour(t, theme));

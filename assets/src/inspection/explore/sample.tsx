@@ -1,9 +1,10 @@
 // Full-screen view of one sample: its image, neighbours, history during training, and tags.
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Explore } from "./explore.tsx";
+import type { State } from "./state.ts";
 import type { History, Near } from "./types.ts";
 import { closeSample, keep, openSample, turnSample } from "./actions.ts";
 import { Definitions, PageLink } from "./card.tsx";
+import { useMap } from "./context.ts";
 import { NameForm } from "./keeping.tsx";
 import { nameOf, numberText, titleOf, unusual } from "./texts.ts";
 
@@ -12,8 +13,9 @@ const scores = (precision: number | null, rank: number) => [
   rank ? `first hit at rank ${numberText(rank)}` : "only sample of its class",
 ];
 
-export function Sample({ map }: { map: Explore }) {
-  const { s } = map,
+export function Sample() {
+  const map = useMap(),
+    { s } = map,
     shown = s.sample.value,
     dialog = useRef<HTMLDialogElement>(null),
     index = shown && s.cloud.value?.indices[shown.row],
@@ -62,7 +64,7 @@ export function Sample({ map }: { map: Explore }) {
               />
             </div>
             <p class="facts" aria-live="polite">
-              {factsOf(map, row, index, near)}
+              {factsOf(s, row, index, near)}
             </p>
             <div class="metadata">
               <Definitions values={near?.metadata} />
@@ -71,20 +73,20 @@ export function Sample({ map }: { map: Explore }) {
               {near &&
                 links
                   .filter(({ page }) => page !== "failures" || (wrong && near.forces))
-                  .map((link) => <PageLink key={link.page} map={map} link={link} index={index} />)}
+                  .map((link) => <PageLink key={link.page} link={link} index={index} />)}
             </div>
-            <Tags map={map} row={row} index={index} />
+            <Tags row={row} index={index} />
           </div>
           <div>
             <h3>Nearest neighbours</h3>
             <div class="found">
               {near?.neighbours.map((neighbour, k) => (
-                <Neighbour key={neighbour.row} map={map} {...neighbour} place={k + 1} />
+                <Neighbour key={neighbour.row} {...neighbour} place={k + 1} />
               ))}
             </div>
             <h3 hidden={!trained}>During training</h3>
             <div class="history">
-              {failed ? <small>{failed}</small> : history && <Moments map={map} {...history} />}
+              {failed ? <small>{failed}</small> : history && <Moments {...history} />}
             </div>
           </div>
         </div>
@@ -106,7 +108,7 @@ export function Sample({ map }: { map: Explore }) {
 }
 
 // Return number or id, scores and unusual values of a sample.
-function factsOf({ s }: Explore, row: number, index: number, near?: Near) {
+function factsOf(s: State, row: number, index: number, near?: Near) {
   const { labelled } = s.data.value;
   if (!near) return labelled ? `sample ${index}` : "";
   return [
@@ -117,13 +119,13 @@ function factsOf({ s }: Explore, row: number, index: number, near?: Near) {
 }
 
 function Neighbour({
-  map,
   row,
   right,
   distance,
   place,
-}: Near["neighbours"][number] & { map: Explore; place: number }) {
-  const { s } = map,
+}: Near["neighbours"][number] & { place: number }) {
+  const map = useMap(),
+    { s } = map,
     { labelled, images } = s.data.value,
     verdict = right ? "right" : "wrong",
     name = labelled ? `class ${nameOf(s, row)}, ${verdict}` : nameOf(s, row),
@@ -143,7 +145,8 @@ function Neighbour({
 }
 
 // The nearest neighbour of a sample at each checkpoint.
-function Moments({ map, moments, kept }: History & { map: Explore }) {
+function Moments({ moments, kept }: History) {
+  const { images } = useMap().data;
   if (!moments.length)
     return (
       <small>
@@ -159,7 +162,7 @@ function Moments({ map, moments, kept }: History & { map: Explore }) {
           text = `step ${numberText(step)}: nearest neighbour ${verdict}, distance ${distance.toFixed(3)}, first hit at rank ${rank}`;
         return (
           <figure key={step} class={verdict} title={text}>
-            <img src={map.data.images + nearest} alt={text} />
+            <img src={images + nearest} alt={text} />
             <figcaption>
               <b>{`${right ? "✓" : "✗"} ${numberText(step)}`}</b>
               <small>{`rank ${numberText(rank)}`}</small>
@@ -172,8 +175,9 @@ function Moments({ map, moments, kept }: History & { map: Explore }) {
 }
 
 // The tags of a sample as switches, and a new one.
-function Tags({ map, row, index }: { map: Explore; row: number; index: number }) {
-  const { names, masks } = map.s.tags.value,
+function Tags({ row, index }: { row: number; index: number }) {
+  const map = useMap(),
+    { names, masks } = map.s.tags.value,
     { closed } = map.s.data.value;
   return (
     <div class="tags">

@@ -5,7 +5,7 @@ import type { ReadonlySignal, Signal } from "@preact/signals";
 import { computed, signal } from "@preact/signals";
 import type { Theme } from "../../kit/types.ts";
 import type { Cloud } from "./cloud.ts";
-import type { Columns, Filters, Tags } from "./facets.ts";
+import type { Columns, Counts, Filters, Tags } from "./facets.ts";
 import type { Colouring, Contours, Facts, History, Look, MapData, Mask, Near } from "./types.ts";
 import { colourTable, shapedBy } from "./colours.ts";
 import { failures, isMetadata, readTags, sortedRows, tally } from "./facets.ts";
@@ -101,7 +101,7 @@ function derive({ look, cloud, columns, tags, mask, preview, theme }: Chosen) {
       cloud.value ? sortedRows(cloud.value, known.value, look.sort.value) : new Int32Array(),
     ),
     rows = computed(() => order.value.filter((row) => states.value[row] & 1));
-  const counts = computed(() =>
+  const counts = computed<Counts>(() =>
     cloud.value && fails.value
       ? tally(cloud.value, known.value, tags.value, fails.value, selected.value)
       : {},

@@ -1,9 +1,9 @@
 // Row of controls above map and images.
 import { useComputed } from "@preact/signals";
-import type { Explore } from "./explore.tsx";
 import type { Colouring, Look } from "./types.ts";
 import { PresentButtons } from "../../kit/panel/export_menu.tsx";
 import { clearFilters, set } from "./actions.ts";
+import { useMap } from "./context.ts";
 import { savePng } from "./export.ts";
 import { filtered, isMetadata } from "./facets.ts";
 import { Keeping } from "./keeping.tsx";
@@ -23,8 +23,9 @@ const BOXES = [
   ],
 ] as const;
 
-export function Tools({ map }: { map: Explore }) {
-  const { s } = map,
+export function Tools() {
+  const map = useMap(),
+    { s } = map,
     { menus, labelled, points } = s.data.value;
   return (
     <div class="bar">
@@ -77,12 +78,12 @@ export function Tools({ map }: { map: Explore }) {
         value={s.look.sort.value}
         onChange={(value) => set(map, "sort", value as Look["sort"])}
       />
-      <Selected map={map} />
+      <Selected />
       <button class="all" hidden={!filtered(s.filters.value)} onClick={() => clearFilters(map)}>
         Clear filters
       </button>
       <span class="take">
-        <Keeping map={map} />
+        <Keeping />
         <PresentButtons app={map} />
         <button title="The map as shown, at twice the resolution" onClick={() => savePng(map)}>
           PNG
@@ -101,8 +102,9 @@ export function Tools({ map }: { map: Explore }) {
 }
 
 // Number of the selected points.
-function Selected({ map: { s } }: { map: Explore }) {
-  const count = useComputed(() => s.mask.value?.reduce((sum, bit) => sum + bit, 0) ?? 0),
+function Selected() {
+  const { s } = useMap(),
+    count = useComputed(() => s.mask.value?.reduce((sum, bit) => sum + bit, 0) ?? 0),
     text = useComputed(() => (count.value ? `${numberText(count.value)} selected` : ""));
   return (
     <output class="count" aria-label="selected" data-count={count}>

@@ -1,16 +1,18 @@
 // Images of the highlighted points; only those in view have elements, however many there are.
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Explore } from "./explore.tsx";
+import type { State } from "./state.ts";
 import { hover, openSample } from "./actions.ts";
+import { useMap } from "./context.ts";
 import { isWrong, numberText, titleOf } from "./texts.ts";
 
 const GAP = 4,
   SPARE = 2; // rows of images above and below the visible ones
 const MISSING = "Images are missing because the run or its data set was removed. Reload the page.";
 
-export function Wall({ map }: { map: Explore }) {
-  const { s } = map,
+export function Wall() {
+  const map = useMap(),
+    { s } = map,
     view = useRef<HTMLDivElement>(null),
     box = useSignal({ width: 0, height: 0, top: 0 }),
     missing = useSignal(false),
@@ -34,7 +36,10 @@ export function Wall({ map }: { map: Explore }) {
     return () => observer.disconnect();
   }, []);
   // another map starts at its top
-  useLayoutEffect(() => view.current?.scrollTo(0, 0), [s.cloud.value]);
+  useLayoutEffect(() => {
+    missing.value = false;
+    view.current?.scrollTo(0, 0);
+  }, [s.cloud.value]);
   // Make an image the one that Tab reaches, and bring it into view.
   const bring = (place: number) => {
     const at = Math.floor(place / columns) * size,
@@ -74,7 +79,7 @@ export function Wall({ map }: { map: Explore }) {
     <div class="wall">
       <div class="line">
         <output class="said" aria-live="polite" aria-label="images">
-          {headingOf(map)}
+          {headingOf(s)}
         </output>
         <span class="frames" hidden={!judged}>
           <i class="right" />
@@ -106,7 +111,6 @@ export function Wall({ map }: { map: Explore }) {
           {places.map((place) => (
             <Tile
               key={rows[place]}
-              map={map}
               row={rows[place]}
               at={`translate(${(place % columns) * size}px, ${Math.floor(place / columns) * size}px)`}
               active={place === active}
@@ -123,7 +127,7 @@ export function Wall({ map }: { map: Explore }) {
 }
 
 // Return how many images are shown, of how many, and why not all.
-function headingOf({ s }: Explore) {
+function headingOf(s: State) {
   const all = s.cloud.value?.count;
   if (!all) return "";
   const why = s.preview.value ? " in the lasso" : s.mask.value ? " selected" : "";
@@ -131,19 +135,18 @@ function headingOf({ s }: Explore) {
 }
 
 function Tile({
-  map: { s },
   row,
   at,
   active,
   open,
 }: {
-  map: Explore;
   row: number;
   at: string;
   active: boolean;
   open(): void;
 }) {
-  const index = s.cloud.value?.indices[row],
+  const { s } = useMap(),
+    index = s.cloud.value?.indices[row],
     title = titleOf(s, row),
     wrong = isWrong(s, row),
     verdict = wrong === undefined ? "" : wrong ? " wrong" : " right",
