@@ -77,7 +77,7 @@ export class Handles {
     return this.buttons.get(name);
   }
 
-  /** Drag a handle until the pointer is released; it stays within the canvas. */
+  /** Drag a handle until the pointer is released; it stays within the canvas of most views. */
   drag(event: PointerEvent, { name, at }: Handle): void {
     const { host } = this,
       { canvas, view } = host,
@@ -86,7 +86,7 @@ export class Handles {
     const end = host.gesture(button),
       [px, py] = within(event, canvas),
       [hx, hy] = view.to(at),
-      clip = (v: number, most: number) => Math.min(Math.max(v, 0), most);
+      clip = (v: number, most: number) => (view.open ? v : Math.min(Math.max(v, 0), most));
     event.preventDefault();
     button.focus();
     const move = (e: PointerEvent) => {

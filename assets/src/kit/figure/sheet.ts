@@ -29,7 +29,8 @@ export async function sheet(
       figures.map(async ([figure]) => createImageBitmap(await figure.png(width))),
     ),
     unit = width / 48,
-    bottom = HEAD + Math.max(...images.map((image) => image.height)),
+    head = figures.some(([, title]) => title) ? HEAD : 0,
+    bottom = head + Math.max(...images.map((image) => image.height)),
     canvas = new OffscreenCanvas(images.length * (width + GAP) - GAP, bottom + (foot ? HEAD : 0)),
     ctx = drawing(canvas);
   ctx.fillStyle = INK[theme].page;
@@ -39,9 +40,9 @@ export async function sheet(
   images.forEach((image, i) => {
     const x = i * (width + GAP),
       [, title, more] = figures[i];
-    ctx.drawImage(image, x, HEAD);
-    ctx.fillText(title, x + 16, HEAD - (more ? 20 + LINE : 20), width - 32);
-    if (more) ctx.fillText(more, x + 16, HEAD - 14, width - 32);
+    ctx.drawImage(image, x, head);
+    ctx.fillText(title, x + 16, head - (more ? 20 + LINE : 20), width - 32);
+    if (more) ctx.fillText(more, x + 16, head - 14, width - 32);
   });
   if (foot) {
     const { text, colour, more = "" } = foot,

@@ -21,6 +21,7 @@ export interface View {
   to(place: readonly number[]): [number, number];
   from(pixel: readonly number[]): [number, number];
   window?: readonly number[]; // set by `plane`: such a view can be moved and zoomed
+  open?: boolean; // handles may be dragged beyond the canvas
 }
 
 /** Limits of zooming: half the shorter side of a window, in units of the places. */
