@@ -157,7 +157,9 @@ function Scale({ app }: { app: PairWeights }) {
   const maps = app.maps.value;
   return (
     <span class="bar">
-      <WeightName by={app.view.by} pair={app.view.weight} />
+      <span>
+        <WeightName by={app.view.by} pair={app.view.weight} />
+      </span>
       {maps && <Ramp {...scaleOf(app, maps)} theme={app.session.theme.value} />}
     </span>
   );

@@ -1,98 +1,70 @@
 // Map over the two angles that determine a triplet on the circle: P and N, relative to the anchor.
-import type { AngleMap, Frame, Scene, SphereAnswer } from "./types.ts";
-import type { Context, Ink, Point, Theme } from "../../../kit/types.ts";
-import { drawing } from "../../../kit/dom.ts";
-import { INK, halo, rampColour } from "../../../kit/colours.ts";
+import type { Scene, SphereAnswer } from "./types.ts";
+import type { Square } from "../../../kit/figure/raster.ts";
+import type { View } from "../../../kit/figure/view.ts";
+import type { Context, Ink, Place, Point, Theme } from "../../../kit/types.ts";
+import { halo, rampColour } from "../../../kit/colours.ts";
+import { bitmap, coloured, masked, polylines } from "../../../kit/figure/raster.ts";
+import { chart } from "../../../kit/figure/view.ts";
 import { veiled } from "../../../kit/veil.ts";
 
-const ROOM = { left: 46, right: 12, top: 12, bottom: 40 }; // margins of the map, px
-export const wrap = (degrees: number) => degrees - 360 * Math.round(degrees / 360); // wraps to -180..180
+const RANGE = { low: -180, high: 180 },
+  MARGIN = { left: 46, right: 12, top: 12, bottom: 46 };
 
-export function mapRasters(answer: SphereAnswer, theme: Theme) {
-  const { n } = answer.map as AngleMap,
-    { map_shade: shade, map_active: bits } = answer,
-    colour = new ImageData(n, n),
-    veil = new ImageData(n, n);
-  for (let row = 0; row < n; row++) {
-    for (let col = 0; col < n; col++) {
-      const from = row * n + col,
-        to = ((n - 1 - row) * n + col) * 4;
-      colour.data.set([...rampColour(shade[from] / 255, theme), 255], to);
-      veil.data[to + 3] = bits[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
-    }
-  }
-  return [colour, veil].map((image) => {
-    const canvas = new OffscreenCanvas(n, n);
-    drawing(canvas).putImageData(image, 0, 0);
-    return canvas;
-  });
+/** Wrap an angle to -180..180 degrees. */
+export const wrap = (degrees: number): number => degrees - 360 * Math.round(degrees / 360);
+
+/** Return the angles of P and N from A, wrapped, in degrees. */
+export const bothAngles = ({ anchor, positive, negative }: Scene): Place =>
+  [positive, negative].map(([angle]) => wrap(angle - anchor[0]));
+
+/** Return the view of the map: angle of P to the right, angle of N upwards. */
+export const mapView = (width: number, height: number): View =>
+  chart({ x: RANGE, y: RANGE }, width, height, MARGIN);
+
+/** Return the colours of an answer with a map, and its veil over places without a force. */
+export function mapRasters({ map, map_shade, map_active }: SphereAnswer, theme: Theme) {
+  const n = map?.n ?? 0,
+    table = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme));
+  return [bitmap(n, coloured(map_shade, table)), bitmap(n, masked(map_active))];
 }
 
-export function mapFrame(size: number) {
-  const side = size - Math.max(ROOM.left + ROOM.right, ROOM.top + ROOM.bottom),
-    left = ROOM.left,
-    top = ROOM.top;
-  return {
-    side,
-    left,
-    top,
-    to: (([x, y]: number[]) => [
-      left + (x / 360 + 0.5) * side,
-      top + (0.5 - y / 360) * side,
-    ]) as Frame["to"],
-    from: (([u, v]: number[]) => [
-      ((u - left) / side - 0.5) * 360,
-      (0.5 - (v - top) / side) * 360,
-    ]) as Frame["from"],
-  };
-}
-
+/** Draw the map with the line that the ring shows, and a mark at the triplet. */
 export function paintMap(
   ctx: Context,
-  size: number,
+  view: View,
   scene: Scene,
   answer: SphereAnswer | undefined,
   rasters: OffscreenCanvas[] | undefined,
-  theme: Theme,
-) {
-  const ink = INK[theme],
-    frame = mapFrame(size),
-    { side, left, top, to } = frame;
-  ctx.clearRect(0, 0, size, size);
+  ink: Ink,
+): void {
+  const { left, top, right } = view.area,
+    side = right - left,
+    here = bothAngles(scene);
   ctx.save();
   ctx.beginPath();
   ctx.rect(left, top, side, side);
   ctx.clip();
   if (rasters && answer?.map) {
     // Nodes lie on the frame: half a cell extends beyond it.
-    const cell = side / (answer.map.n - 1);
+    const cell = side / (answer.map.n - 1),
+      box = { left: left - cell / 2, top: top - cell / 2, side: side + cell };
     ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(rasters[0], left - cell / 2, top - cell / 2, side + cell, side + cell);
-    if (scene.region)
-      veiled(
-        ctx,
-        size,
-        rasters[1],
-        { left: left - cell / 2, top: top - cell / 2, side: side + cell },
-        ink,
-      );
-    lines(ctx, answer, answer.map, frame, scene.region, ink);
+    ctx.drawImage(rasters[0], box.left, box.top, box.side, box.side);
+    if (scene.region) veiled(ctx, view.width, rasters[1], box, ink);
+    lines(ctx, answer, { left, top, side }, scene.region, ink);
   }
-  const here = [
-    wrap(scene.positive[0] - scene.anchor[0]),
-    wrap(scene.negative[0] - scene.anchor[0]),
-  ];
-  guides(ctx, frame, ink);
-  sweep(ctx, scene.probe, here, frame);
+  guides(ctx, view, ink);
+  sweep(ctx, scene.probe, here, view, ink);
   ctx.restore();
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
   ctx.strokeRect(left, top, side, side);
-  scaleText(ctx, frame, ink);
-  const [x, y] = to(here);
+  scaleText(ctx, view, side, ink);
+  const [x, y] = view.to(here);
   ctx.beginPath();
   ctx.arc(x, y, 8, 0, 7);
-  ctx.fillStyle = INK.light.selected;
+  ctx.fillStyle = ink.selected;
   ctx.strokeStyle = ink.rim;
   ctx.lineWidth = 2.5;
   ctx.fill();
@@ -106,36 +78,28 @@ export function paintMap(
 
 function lines(
   ctx: Context,
-  { map_lines: ends }: SphereAnswer,
-  map: AngleMap,
-  { left, top, side }: Frame,
+  { map, map_lines: ends }: SphereAnswer,
+  square: Square,
   region: boolean,
   ink: Ink,
 ) {
-  let from = 0;
-  const draw = (count: number, visible: boolean) => {
-    ctx.beginPath();
-    for (let i = 0; i < count; i++, from++) {
-      const x = left + (ends[2 * from] / 65535) * side,
-        y = top + side - (ends[2 * from + 1] / 65535) * side;
-      if (i) ctx.lineTo(x, y);
-      else ctx.moveTo(x, y);
-    }
-    if (visible) ctx.stroke();
-  };
-  ctx.strokeStyle = ink.outer;
-  ctx.lineWidth = 1.9;
-  for (const count of map.outer) draw(count, region);
-  ctx.setLineDash([6, 4]);
-  for (const count of map.inner) draw(count, region);
-  ctx.setLineDash([]);
+  const { outer = [], inner = [], bands = [] } = map ?? {},
+    corners = (counts: number[]) => counts.reduce((a, b) => a + b, 0);
+  if (region) {
+    ctx.strokeStyle = ink.outer;
+    ctx.lineWidth = 1.9;
+    const next = polylines(ctx, ends, outer, 0, square);
+    ctx.setLineDash([6, 4]);
+    polylines(ctx, ends, inner, next, square);
+    ctx.setLineDash([]);
+  }
   ctx.lineWidth = 0.8;
   ctx.strokeStyle = ink.faint;
-  for (const count of map.bands) draw(count, true);
+  polylines(ctx, ends, bands, corners(outer) + corners(inner), square);
 }
 
 // Draw where two points coincide: P = A, N = A, P = N.
-function guides(ctx: Context, { to }: Frame, ink: Ink) {
+function guides(ctx: Context, { to }: View, ink: Ink) {
   ctx.font = "600 11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
   for (const [text, from, end, mid] of [
@@ -157,8 +121,8 @@ function guides(ctx: Context, { to }: Frame, ink: Ink) {
 }
 
 // Draw the line of the map that the ring shows, along which the scanning point moves.
-function sweep(ctx: Context, probe: Point, [p, n]: number[], { to }: Frame) {
-  ctx.strokeStyle = INK.light.selected;
+function sweep(ctx: Context, probe: Point, [p, n]: number[], { to }: View, ink: Ink) {
+  ctx.strokeStyle = ink.selected;
   ctx.lineWidth = 2;
   ctx.beginPath();
   const line = (from: number[], end: number[]) => {
@@ -172,7 +136,7 @@ function sweep(ctx: Context, probe: Point, [p, n]: number[], { to }: Frame) {
   ctx.stroke();
 }
 
-function scaleText(ctx: Context, { to, left, top, side }: Frame, ink: Ink) {
+function scaleText(ctx: Context, { to, area: { left, top } }: View, side: number, ink: Ink) {
   ctx.font = "11px system-ui, sans-serif";
   ctx.fillStyle = ink.text;
   for (const angle of [-180, -90, 0, 90, 180]) {

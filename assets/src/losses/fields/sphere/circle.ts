@@ -1,39 +1,44 @@
 // Unit circle: a ring coloured by energy, tangential forces around it, the three points and their
 // forces.
 import type { Label, Scene, SphereAnswer } from "./types.ts";
+import type { View } from "../../../kit/figure/view.ts";
 import type { Context, Ink, Point, Theme } from "../../../kit/types.ts";
-import { INK, POINTS, halo, rampColour } from "../../../kit/colours.ts";
+import { POINTS, halo, rampColour } from "../../../kit/colours.ts";
+import { pixels } from "../../../kit/figure/view.ts";
 import { edges } from "../../../kit/plane/layers.ts";
 import { mark, write } from "./marks.ts";
 
 const RAD = Math.PI / 180;
-export const RADIUS = 0.3; // radius of the circle, as a share of the frame's side
+const RADIUS = 0.3; // radius of the circle, as a share of the frame's side
 
-export const onCircle = (
-  size: number,
-  degrees: number,
-  r: number = RADIUS * size,
-): [number, number] => [
+const onCircle = (size: number, degrees: number, r: number = RADIUS * size): [number, number] => [
   size / 2 + r * Math.cos(degrees * RAD),
   size / 2 - r * Math.sin(degrees * RAD),
 ];
-export const angleAt = (size: number, x: number, y: number) =>
-  Math.atan2(size / 2 - y, x - size / 2) / RAD;
 
+/** Return the view of the circle; its places are angles in degrees. */
+export const circleView = (width: number, height: number): View => ({
+  ...pixels(width, height),
+  open: true,
+  to: ([degrees]) => onCircle(width, degrees),
+  from: ([x, y]) => [Math.atan2(width / 2 - y, x - width / 2) / RAD, 0],
+});
+
+/** Draw the circle; without an answer only its axes and points. */
 export function paintCircle(
   ctx: Context,
   size: number,
   scene: Scene,
   answer: SphereAnswer | null,
+  ink: Ink,
   theme: Theme,
-) {
-  const ink = INK[theme],
-    r = RADIUS * size,
+): void {
+  const r = RADIUS * size,
     c = size / 2;
-  ctx.clearRect(0, 0, size, size);
   axes(ctx, size, r, ink);
   if (answer?.ring) ring(ctx, c, r, answer, scene, theme, ink);
-  chords(ctx, size, scene, ink);
+  ctx.lineWidth = 1.5;
+  edges(ctx, (name) => onCircle(size, scene[name][0]), ink);
   if (answer?.ring && scene.arrows) whirl(ctx, c, r + 27, answer.whirl, ink);
   const labels: Label[] = [];
   if (answer?.ring)
@@ -106,11 +111,6 @@ function hatch(ctx: Context, c: number, r: number, angle: number, ink: Ink) {
   ctx.moveTo(c + (r - 11) * Math.cos(angle), c - (r - 11) * Math.sin(angle));
   ctx.lineTo(c + (r + 11) * Math.cos(angle + 0.08), c - (r + 11) * Math.sin(angle + 0.08));
   ctx.stroke();
-}
-
-function chords(ctx: Context, size: number, scene: Scene, ink: Ink) {
-  ctx.lineWidth = 1.5;
-  edges(ctx, (name) => onCircle(size, scene[name][0]), ink);
 }
 
 // Draw the tangential force on the scanning point around the ring.

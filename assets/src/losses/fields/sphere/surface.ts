@@ -2,7 +2,7 @@
 // and longitude is resampled onto the faces of a cube, where two divisions find the cell of a
 // direction; so a rotation needs neither trigonometry nor Python. (WebGL2 was tried: slower
 // wherever the browser renders in software.)
-import type { SphereAnswer, View } from "./types.ts";
+import type { Look, SphereAnswer } from "./types.ts";
 import type { Theme } from "../../../kit/types.ts";
 import { drawing } from "../../../kit/dom.ts";
 import { INK, rampColour } from "../../../kit/colours.ts";
@@ -53,10 +53,10 @@ const mixed = (a: number[], b: number[], t: number) =>
   a.map((x, i) => Math.round(x + (b[i] - x) * t));
 
 export class Surface {
-  canvas: HTMLCanvasElement;
+  readonly canvas = new OffscreenCanvas(1, 1);
   depth: Float32Array<ArrayBuffer>;
   spans: Int32Array<ArrayBuffer>;
-  context: CanvasRenderingContext2D;
+  context: OffscreenCanvasRenderingContext2D;
   image: ImageData;
   words: Uint32Array<ArrayBuffer>;
 
@@ -64,9 +64,6 @@ export class Surface {
   plain: Uint32Array | undefined;
   striped = new Uint32Array();
   side = 0;
-  constructor(canvas: HTMLCanvasElement) {
-    this.canvas = canvas;
-  }
 
   // Resample after a new answer, another theme, or a switch of the region.
   load(answer: SphereAnswer, theme: Theme, region: boolean) {
@@ -132,7 +129,7 @@ export class Surface {
   }
 
   // Paint the sphere. side: in pixels; scale: pixels of this canvas per CSS pixel.
-  draw({ right, up, eye }: View, side: number, scale: number) {
+  draw({ right, up, eye }: Look, side: number, scale: number) {
     if (!this.plain) return;
     this.shape(side);
     const { n, plain, striped, depth, spans, words } = this,

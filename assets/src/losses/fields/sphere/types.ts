@@ -26,7 +26,6 @@ export interface SphereData extends Data {
   idle: boolean;
 }
 export interface SphereRequest {
-  id: number;
   scene: Scene;
   fine: boolean;
   map: boolean; // request the map of both angles, too
@@ -72,17 +71,10 @@ export interface AngleMap {
 }
 
 export type Vector = readonly number[]; // three numbers
-export interface View {
+export interface Look {
   right: Vector;
   up: Vector;
   eye: Vector;
 }
 export type At = (direction: Vector) => [x: number, y: number, depth: number];
 export type Label = [text: string, x: number, y: number, colour: string];
-export interface Frame {
-  side: number;
-  left: number;
-  top: number;
-  to(angles: readonly number[]): [number, number];
-  from(pixels: readonly number[]): [number, number];
-}
