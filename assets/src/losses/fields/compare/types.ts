@@ -42,7 +42,6 @@ export interface Held {
   span?: number;
 }
 export interface CompareRequest extends Held {
-  id: number;
   comparison: Comparison;
   n?: number;
   settle?: boolean;
