@@ -13,7 +13,7 @@ from dmlcore.inspection.failure.one_step import failures
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore
-from pages.home import two_maps
+from pages.home import birds, living_map
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
 from pages.shared.server import thumbnails
@@ -27,16 +27,26 @@ from pages.shared.words import glossary, titles
 NEAREST = 5
 RECENT = 50  # number of newest runs that are searched for one to link to
 FIELD = Scene()
-# Show the columns next to each other, or stack them if they would be narrower than 300 pixels.
+BIRDS = frozenset({"birds", "cub"})  # data sets whose run is preferred for the figures
+# Three cards of equal height, next to each other, or stacked if they would be narrower than 300 pixels. The heading of
+# a card is its link.
 STYLE = """<style>
 [data-testid="stMainBlockContainer"]:has(.st-key-doors) { padding-bottom: 10px; }  /* fits 1440 x 900 pixels */
-.st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; }
-.st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); }
+.st-key-doors [data-testid="stHorizontalBlock"] { flex-wrap: wrap; align-items: stretch; }
+.st-key-doors [data-testid="stColumn"] { flex: 1 1 300px; min-width: min(300px, 100%); padding: .6rem 1rem .8rem;
+  border: 1px solid var(--hair); border-radius: var(--corner-large); transition: border-color .15s; }
+.st-key-doors [data-testid="stColumn"]:is(:hover, :focus-within) { border-color: var(--hover); }
+.st-key-doors .stVerticalBlock { gap: .6rem; }
 [class*="st-key-door_"] > .stElementContainer { width: 100% !important; }
-[class*="st-key-door_"] .stPageLink a { justify-content: center; padding: .55rem .8rem; border-radius: .5rem;
-  background: var(--primary); }
-[class*="st-key-door_"] .stPageLink a:is(:hover, :focus-visible) { background: var(--primary-hover); }
-[class*="st-key-door_"] .stPageLink a :is(p, span) { color: var(--on-primary); font-weight: 600; font-size: 1.05rem; }
+[class*="st-key-door_"] .stPageLink a { padding: .2rem 0; background: none; }
+[class*="st-key-door_"] .stPageLink a :is(p, span) { color: var(--link); font-weight: 700; font-size: 1.2rem; }
+[class*="st-key-door_"] .stPageLink a p::after { content: " \\2192" / ""; }
+.st-key-doors [class*="st-key-door_"] + .stElementContainer { min-height: 3rem; }
+.st-key-doors .neighbours .row { flex-direction: column; align-items: center; gap: 10px; padding: 0; margin: auto;
+  max-width: 420px; }
+.st-key-doors .neighbours .query { width: 30%; }
+.st-key-doors .neighbours .found { width: 100%; grid-template-columns: repeat(3, 1fr); }
+.st-key-doors .neighbours .found figure { max-width: none; }
 </style>"""
 
 
@@ -55,11 +65,17 @@ def page() -> None:
     _continue(store)
     with st.container(key="doors"):
         play, train, look = st.columns(3, gap="medium")
-    shown = example.find(store)
+    runs = store.newest(RECENT)
+    shown = next((run for run in runs if run.spec.data.name in BIRDS and run.embeddings()), None) or example.find(store)
     forces = "Drag **A**, **P** or **N**: the arrows are the forces of the METU loss."
     _door(play, "fields", "Play with a loss", forces)
-    _door(train, "data", "Train a network", "What training does. Same colour: same class.")
-    look_at = next((run for run in store.newest(RECENT) if run.embeddings()), shown)
+    _door(
+        train,
+        "data",
+        "Train a network",
+        "In training, images of one class (one colour) gather.",
+    )
+    look_at = next((run for run in runs if run.embeddings()), shown)
     whom = "See nearest neighbours, failures, and what one step of each loss would change."
     _door(look, "explore", "Look at what it learned", whom, {"run": look_at.id} if look_at else None)
     with play:
@@ -124,11 +140,14 @@ def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
     if path:
         frames = trajectory.read(path)
         sheet = Sheet.of(frames.points, test.labels, test.indices)
-        train.html(two_maps.html(sheet, tuple(frames.steps.tolist())))
+        train.html(living_map.html(sheet, tuple(frames.steps.tolist())))
         train.caption(
-            f"{len(test.labels):,} characters from {len(sheet.labels)} unseen classes; "
-            f"{len(two_maps.coloured(sheet))} classes are coloured."
+            f"{len(test.labels):,} images from {len(sheet.labels)} unseen classes; "
+            f"{len(living_map.coloured(sheet))} classes are coloured."
         )
+    with train:
+        st.html(birds.html())
+        menu.link("data", "Train on birds: three species, two images each", {"data": "birds"}, icon="flutter_dash")
     with look:
         _failure(ShownRun(run, source, test, naming(run)))
 

@@ -54,8 +54,8 @@ export const customProperties = () =>
     })
     .join(";");
 
-// colour: "#rrggbb"
-const rgb = (colour: string): Rgb =>
+// colour: "#rrggbb" or "#rrggbbaa"
+export const rgb = (colour: string): Rgb =>
   [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16)) as Rgb;
 function ramps(name: "energy" | "signed") {
   const { light, dark } = both(palette.scales[name]);

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.figures.maps import FEW, Sheet
 from dmlcore.significance.gain import gain
 from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunStore
-from pages.home import two_maps
+from pages.home import living_map
 from tests.pages.conftest import go_to, load_page
 
 
@@ -26,8 +26,8 @@ def test_the_example_stands_behind_three_doors(tmp_path, monkeypatch) -> None:
     assert {"Play with a loss", "Train a network", "Look at what it learned"} <= links(app).keys()
     assert links(app)["Look at what it learned"] == ("explore", f"run={EXAMPLE}")
     drawn = "".join(html.body for html in app.get("html"))
-    assert drawn.count("data:image/svg+xml") == 2
-    assert "untrained" in drawn
+    assert drawn.count("data:image/svg+xml") == 1
+    assert "from the untrained network" in drawn
     assert drawn.count("/api/thumb/") == 7  # a query with its six neighbours
     page, query = links(app)["See its forces for each loss"]
     assert page == "failures"
@@ -80,18 +80,27 @@ def test_a_damaged_example_costs_its_pictures_alone(tmp_path, monkeypatch) -> No
     assert any("cannot be read" in caption.value for caption in app.caption)
 
 
-def test_two_maps_draw_every_sample_of_a_coloured_class_at_both_steps() -> None:
+def test_the_map_draws_every_sample_of_a_coloured_class_and_moves_it_through_all_frames() -> None:
     classes, each = 30, 9
     labels = np.repeat(np.arange(classes), each)
     points = np.random.default_rng(0).normal(size=(3, classes * each, 2)).astype(np.float32)
     sheet = Sheet.of(points, labels, np.arange(classes * each))
-    html = two_maps.html(sheet, (0, 20, 40))
-    coloured = two_maps.coloured(sheet)
+    html = living_map.html(sheet, (0, 20, 40))
+    coloured = living_map.coloured(sheet)
     assert len(coloured) == len(FEW) - 1
-    before, after = (b64decode(part.split('"')[0]).decode() for part in html.split("base64,")[1:])
-    for drawing in (before, after):
-        ElementTree.fromstring(drawing)
-        paths = drawing.split('<path d="')[1:]
-        assert [path.count("M") for path in paths[1:]] == [each] * len(coloured)
-    assert before != after
-    assert "after 40 steps" in html
+    drawing = ElementTree.fromstring(b64decode(html.split("base64,")[1].split('"')[0]).decode())
+    moving, still = (drawing.find(f".//*[@class='{name}']") for name in ("moving", "still"))
+    assert moving is not None
+    assert still is not None
+    paths = [node for node in moving if node.tag.endswith("path")]
+    assert [path.attrib["d"].count("M") for path in paths[1:]] == [each] * len(coloured)
+    assert [path.attrib["d"] for path in paths] == [node.attrib["d"] for node in still if node.tag.endswith("path")]
+    for path in paths:
+        first, *frames = path[0].attrib["values"].split(";")
+        assert len(frames) == 4  # three frames, the last one held
+        assert (first, frames[-1]) == (frames[0], path.attrib["d"])
+        assert len(set(frames)) == 3
+    words = ["".join(node.itertext()) for node in moving if node.tag.endswith("text")]
+    assert words == ["untrained", "after 20 steps", "after 40 steps"]
+    shown = [node[0].attrib["values"].split(";") for node in moving if node.tag.endswith("text")]
+    assert [sum(map(int, column)) for column in zip(*shown, strict=True)] == [1] * 5  # one text at a time

@@ -5,7 +5,7 @@
 import type { Look, SphereAnswer } from "./types.ts";
 import type { Theme } from "../../../kit/types.ts";
 import { drawing } from "../../../kit/dom.ts";
-import { INK, rampColour } from "../../../kit/colours.ts";
+import { INK, rampColour, rgb } from "../../../kit/colours.ts";
 
 export const FILL = 0.42; // radius of the sphere, as a share of the frame's side
 const COARSE = 128,
@@ -70,8 +70,7 @@ export class Surface {
     const { rows, columns, shade, active: bits } = answer,
       n = rows > 100 ? FINE : COARSE,
       { from, east, north } = lookup(n, rows, columns);
-    const rgb = (text: string) => (text.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number),
-      veil = rgb(INK[theme].veil),
+    const veil = rgb(INK[theme].veil),
       line = rgb(INK[theme].hatch);
     const ramp = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme)),
       bare = Uint32Array.from(ramp, (c) => packed(c));
