@@ -2,18 +2,18 @@
 import type { To, TransportAnswer } from "./types.ts";
 import type { Context, Ink, Place, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
-import { INK, halo, rampColour } from "../../kit/colours.ts";
+import { INK, halo, rampColour, rgb } from "../../kit/colours.ts";
 
 export const SIDE = 10,
   STEPS = 160,
   HEIGHT = Math.sqrt(3) / 2;
-// Okabe-Ito vermillion and blue; the background is pale, so that painted cells stand out.
-const CORNERS = {
-  light: { red: [213, 94, 0], blue: [0, 114, 178], green: [201, 228, 217] },
-  dark: { red: [240, 122, 43], blue: [61, 155, 214], green: [33, 66, 56] },
-};
-
-const ACCENT = { light: "#0072b2", dark: "#56b4e9" };
+// The background is pale, so that painted cells stand out.
+const corners = ({ negative, positive, kept }: Ink) => ({
+  red: rgb(negative),
+  blue: rgb(positive),
+  green: rgb(kept),
+});
+const CORNERS = { light: corners(INK.light), dark: corners(INK.dark) };
 
 export const split = (code: number) => [Math.floor(code / (STEPS + 1)), code % (STEPS + 1)];
 export const join = (red: number, blue: number) => red * (STEPS + 1) + blue;
@@ -97,7 +97,7 @@ function ramp(theme: Theme) {
   if (known) return known;
   const steps = Array.from({ length: 256 }, (_, k) => rampColour(k / 255, theme));
   const made = {
-    words: steps.map((rgb) => `rgb(${rgb})`),
+    words: steps.map((colour) => `rgb(${colour})`),
     bytes: steps.map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r),
   };
   ramps[theme] = made;
@@ -202,7 +202,7 @@ export function pins(
   ctx.fillStyle = colourOf(brush, theme);
   for (const [colour, width] of [
     [ink.page, 5],
-    [ACCENT[theme], 2],
+    [INK[theme].accent, 2],
   ] as const) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
