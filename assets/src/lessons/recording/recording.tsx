@@ -1,11 +1,13 @@
 // Playback of a recorded training run: proxies among their samples, or curves of an ensemble with a
 // line at the current frame. The address holds the frame.
-import type { Child, SetState, Theme } from "../../kit/types.ts";
+import { signal } from "@preact/signals";
+import type { SetState, Theme } from "../../kit/types.ts";
 import type { RecordingData } from "./types.ts";
 import { INK, LISTS } from "../../kit/colours.ts";
 import { defineComponent, loadStyles, newTheme } from "../../kit/component.ts";
-import { div, drawing, el, setText, writeAddress } from "../../kit/dom.ts";
+import { div, drawing, writeAddress } from "../../kit/dom.ts";
 import { Player } from "../../kit/frames.ts";
+import { Foreign, mountPanel } from "../../kit/panel/panel.tsx";
 import { paintSteps } from "../../kit/chart/steps.tsx";
 import { SHAPES, shape } from "../../kit/plot.ts";
 import { finest } from "../../kit/screen.ts";
@@ -36,8 +38,8 @@ class Recording {
   theme: Theme;
   setState: SetState;
   whole = div("lab recording");
-  words = el("p", { class: "words" });
-  keys = div("keys");
+  words = signal("");
+  show: () => void;
   canvases: HTMLCanvasElement[] = [];
   place: [from: number, to: number, share: number] = [0, 0, 0];
   built = "";
@@ -51,6 +53,8 @@ class Recording {
     this.observer = new ResizeObserver(() => this.draw());
     this.ready = loadStyles(root, "lessons/recording/recording.css").then(() => {
       root.append(this.whole);
+      newTheme(this);
+      this.show = mountPanel(this.whole, () => <Page app={this} />);
       this.observer.observe(this.whole);
     });
   }
@@ -65,13 +69,9 @@ class Recording {
   }
 
   build() {
-    const { kind, steps, at, names, curves } = this.data;
-    this.canvases = (kind === "projections" ? [""] : curves.map(({ title }) => title)).map(
-      (title) =>
-        el("canvas", { role: "img", "aria-label": title || "samples, and diamonds among them" }),
-    );
-    this.whole.replaceChildren(...this.canvases, this.player.root, this.keys, this.words);
-    this.keys.hidden = !names.length;
+    const { steps, at } = this.data;
+    this.canvases.length = 0;
+    this.show();
     const frames = steps.map((_, number) => ({ number }));
     this.player.update(steps, frames[frames.length - 1], (k) => Promise.resolve(frames[k]));
     this.player.loaded = frames;
@@ -82,7 +82,7 @@ class Recording {
   between(from: Frame, to: Frame, share: number) {
     this.place = [from.number, to.number, share];
     const k = share < 1 ? from.number : to.number;
-    setText(this.words, this.data.words[k]);
+    this.words.value = this.data.words[k];
     for (const canvas of this.canvases) canvas.dataset.frame = String(k);
     this.draw();
     if (!this.player.playing) this.tell();
@@ -98,7 +98,7 @@ class Recording {
     if (!this.canvases.length || !this.whole.clientWidth) return;
     if (this.data.kind === "projections") this.plane(this.canvases[0]);
     else this.canvases.forEach((canvas, i) => this.curves(canvas, i));
-    this.keys.replaceChildren(...this.legend());
+    this.show();
   }
 
   resizeCanvas(canvas: HTMLCanvasElement, width: number, height: number) {
@@ -171,30 +171,60 @@ class Recording {
     paintSteps(ctx, { width, height: CURVES }, lines, { last: steps.length - 1, step }, look);
   }
 
-  // Update the legend of the curves with their current values.
-  legend(): Child[] {
-    const { names, curves } = this.data,
-      k = Math.round(this.player.at);
-    return names.map((name, i) => {
-      const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg"),
-        line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      for (const [key, value] of Object.entries({ width: 26, height: 8 }))
-        mark.setAttribute(key, String(value));
-      for (const [key, value] of Object.entries({ x1: 0, x2: 26, y1: 4, y2: 4 }))
-        line.setAttribute(key, String(value));
-      line.setAttribute("stroke", COLOURS[this.theme][i]);
-      line.setAttribute("stroke-width", "2.2");
-      line.setAttribute("stroke-dasharray", DASHES[i].join(" "));
-      mark.append(line);
-      const shown = curves.map(({ values, unit }) => values[k][i].toFixed(2) + unit).join(", ");
-      return el("span", {}, mark, `${name} ${shown}`);
-    });
-  }
-
   close() {
     this.player.pause();
     this.observer.disconnect();
   }
+}
+
+function Page({ app }: { app: Recording }) {
+  const { data, player, canvases } = app;
+  if (!data) return null;
+  const titles = data.kind === "projections" ? [""] : data.curves.map(({ title }) => title);
+  return (
+    <>
+      {titles.map((title, i) => (
+        <canvas
+          key={title}
+          role="img"
+          aria-label={title || "samples, and diamonds among them"}
+          ref={(canvas) => {
+            if (canvas) canvases[i] = canvas;
+          }}
+        />
+      ))}
+      <Foreign element={player.root} />
+      <div class="keys" hidden={!data.names.length}>
+        <Legend app={app} />
+      </div>
+      <p class="words">{app.words}</p>
+    </>
+  );
+}
+
+// Legend of the curves with their values at the frame shown.
+function Legend({ app: { data, player, theme } }: { app: Recording }) {
+  const k = Math.round(player.at);
+  return (
+    <>
+      {data.names.map((name, i) => (
+        <span key={name}>
+          <svg width={26} height={8}>
+            <line
+              x1={0}
+              x2={26}
+              y1={4}
+              y2={4}
+              stroke={COLOURS[theme][i]}
+              stroke-width="2.2"
+              stroke-dasharray={DASHES[i].join(" ")}
+            />
+          </svg>
+          {`${name} ${data.curves.map(({ values, unit }) => values[k][i].toFixed(2) + unit).join(", ")}`}
+        </span>
+      ))}
+    </>
+  );
 }
 
 export const { render, unmount } = defineComponent(Recording);
