@@ -29,7 +29,7 @@ export const Control = <P extends Parameter>(props: ControlProps<P>) =>
   props.schema.options ? (
     <Options {...(props as unknown as ControlProps<Choice>)} />
   ) : (
-    <Slider {...(props as unknown as ControlProps<SliderSchema>)} />
+    <Slider {...(props as unknown as ControlProps<SliderSchema>)} rendering={{}} />
   );
 
 const Row = ({ schema, children }: { schema: Parameter; children: ComponentChildren }) => (
@@ -63,8 +63,14 @@ const Options = ({ schema, value, onInput, onRest }: ControlProps<Choice>) => (
 );
 
 // While it is dragged, only the text of its box and what screen readers hear change; the value of
-// the application wins whenever the panel is rendered.
-function Slider({ schema, value, onInput, onRest }: ControlProps<SliderSchema>) {
+// the application wins whenever the panel is rendered. Components that use signals are skipped if
+// no property differs, as after a drag that the application has reset: `rendering` always differs.
+function Slider({
+  schema,
+  value,
+  onInput,
+  onRest,
+}: ControlProps<SliderSchema> & { rendering: object }) {
   const { name, help } = schema,
     given = value as number | null,
     range = sliderRange(schema, given),
