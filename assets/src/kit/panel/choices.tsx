@@ -4,20 +4,16 @@ import type { Signal } from "@preact/signals";
 
 export type Offer = string | { title: string; help?: string };
 
-// Menu over options by value, each with a title and optionally a help text.
-export const Menu = ({
-  label,
-  offers,
-  value,
-  title,
-  onChange,
-}: {
+interface MenuProps {
   label: string;
-  offers: Record<string, Offer>;
+  offers: Record<string, Offer>; // by value
   value: unknown;
   title?: string;
   onChange(value: string): void;
-}) => (
+}
+
+// Menu over options, each with a title and optionally a help text.
+export const Menu = ({ label, offers, value, title, onChange }: MenuProps) => (
   <select
     aria-label={label}
     title={title || undefined}
@@ -36,23 +32,12 @@ export const Menu = ({
 );
 
 // Menu after its label; its tooltip is the help text of the chosen option.
-export function MenuField({
-  label,
-  offers,
-  value,
-  onChange,
-}: {
-  label: string;
-  offers: Record<string, Offer>;
-  value: unknown;
-  onChange(value: string): void;
-}) {
-  const chosen = offers[String(value)],
-    title = typeof chosen === "object" ? chosen.help : undefined;
+export function MenuField(props: MenuProps) {
+  const chosen = props.offers[String(props.value)];
   return (
     <label>
-      {label}
-      <Menu label={label} offers={offers} value={value} title={title} onChange={onChange} />
+      {props.label}
+      <Menu {...props} title={typeof chosen === "object" ? chosen.help : undefined} />
     </label>
   );
 }
@@ -65,22 +50,17 @@ export interface Pill {
   disabled?: boolean;
 }
 
-// Buttons of which one is pressed. Other buttons may follow as children.
-export const Pills = ({
-  label,
-  pills,
-  value,
-  onChange,
-  children,
-  also = "",
-}: {
+interface PillsProps {
   label?: string;
   pills: readonly Pill[];
   value: unknown;
   onChange(value: string): void;
   children?: ComponentChildren;
   also?: string; // further classes
-}) => (
+}
+
+// Buttons of which one is pressed. Other buttons may follow as children.
+export const Pills = ({ label, pills, value, onChange, children, also = "" }: PillsProps) => (
   <div class={`pills ${also}`.trim()} role={label ? "group" : undefined} aria-label={label}>
     {pills.map(({ value: name, text = name, label: named, title, disabled }) => (
       <button
@@ -98,36 +78,30 @@ export const Pills = ({
   </div>
 );
 
-// Check box with its text.
-export const Switch = ({
-  checked,
-  title,
-  also,
-  onChange,
-  children,
-}: {
+interface SwitchProps {
   checked: boolean;
   title?: string;
   also?: string; // class
   onChange(on: boolean): void;
   children: ComponentChildren;
-}) => (
+}
+
+// Check box with its text.
+export const Switch = ({ checked, title, also, onChange, children }: SwitchProps) => (
   <label class={also} title={title}>
     <input type="checkbox" checked={checked} onChange={(e) => onChange(e.currentTarget.checked)} />
     {children}
   </label>
 );
 
-// Check boxes for parts of a figure: rows of key, text and tooltip over the flags in `shown`.
-export const Switches = <K extends string>({
-  shown,
-  rows,
-  onChange,
-}: {
+interface SwitchesProps<K extends string> {
   shown: Readonly<Record<K, boolean>>;
   rows: readonly (readonly [key: K, text: string, title?: string])[];
   onChange(key: K, on: boolean): void;
-}) => (
+}
+
+// Check boxes for parts of a figure.
+export const Switches = <K extends string>({ shown, rows, onChange }: SwitchesProps<K>) => (
   <div class="switches">
     {rows.map(([key, text, title]) => (
       <Switch key={key} checked={shown[key]} title={title} onChange={(on) => onChange(key, on)}>

@@ -28,19 +28,16 @@ export const PresentButtons = ({ app }: { app: Carded }) =>
     </>
   ) : null;
 
-// Links to `base`api/`page`/export.*. `query` is called whenever a link is used, so that the file
-// shows the current view.
-export const ExportLinks = ({
-  base,
-  page,
-  query,
-  formats = FORMATS,
-}: {
+interface ExportProps {
   base: string;
   page: string;
   query(): string;
   formats?: Record<string, string>;
-}) => (
+}
+
+// Links to `base`api/`page`/export.*. `query` is called whenever a link is used, so that the file
+// shows the current view.
+export const ExportLinks = ({ base, page, query, formats = FORMATS }: ExportProps) => (
   <>
     {Object.entries(formats).map(([format, text]) => {
       const address = () => exportAddress(base, page, format, query());

@@ -84,16 +84,14 @@ function PointRow({
   );
 }
 
-// Number box that follows a coordinate, except while somebody types into it.
-function CoordinateBox({
-  label,
-  read,
-  onMove,
-}: {
+interface CoordinateProps {
   label: string;
   read(): number | undefined;
   onMove(x: number): number;
-}) {
+}
+
+// Number box that follows a coordinate, except while somebody types into it.
+function CoordinateBox({ label, read, onMove }: CoordinateProps) {
   const box = useRef<HTMLInputElement>(null);
   useSignalEffect(() => {
     const text = tidy(read()),

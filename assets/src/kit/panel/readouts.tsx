@@ -33,16 +33,14 @@ const Readout = ({ rows, index }: { rows: ReadonlySignal<Rows>; index: number })
   );
 };
 
-// Key of a mark in a figure; `kind` is the class of the mark ("dashed", "hatched", ...).
-export const Key = ({
-  kind = "",
-  hidden,
-  children,
-}: {
+interface KeyProps {
   kind?: string;
   hidden?: boolean | ReadonlySignal<boolean>;
   children: ComponentChildren;
-}) => (
+}
+
+// Key of a mark in a figure; `kind` is the class of the mark ("dashed", "hatched", ...).
+export const Key = ({ kind = "", hidden, children }: KeyProps) => (
   <span class="key" hidden={hidden}>
     <i class={kind} />
     {children}

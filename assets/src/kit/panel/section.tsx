@@ -5,27 +5,22 @@ import { useContext } from "preact/hooks";
 
 const HiddenNames = createContext<ReadonlySet<string>>(new Set());
 
-// Column of controls. Sections and controls whose names are in `hidden` are left out.
-export const Panel = ({
-  hidden,
-  children,
-}: {
+interface HidingProps {
   hidden: ReadonlySet<string>;
   children: ComponentChildren;
-}) => (
+}
+
+// Column of controls. Sections and controls whose names are in `hidden` are left out.
+export const Panel = (props: HidingProps) => (
   <div class="panel">
-    <Hiding hidden={hidden}>{children}</Hiding>
+    <Hiding {...props} />
   </div>
 );
 
 // The same for children that are not in a column of their own.
-export const Hiding = ({
-  hidden,
-  children,
-}: {
-  hidden: ReadonlySet<string>;
-  children: ComponentChildren;
-}) => <HiddenNames.Provider value={hidden}>{children}</HiddenNames.Provider>;
+export const Hiding = ({ hidden, children }: HidingProps) => (
+  <HiddenNames.Provider value={hidden}>{children}</HiddenNames.Provider>
+);
 
 // Return the names that the address hides.
 export const useHidden = () => useContext(HiddenNames);
@@ -35,18 +30,15 @@ export const Part = ({ name, children }: { name: string; children: ComponentChil
   <>{useHidden().has(name) ? null : children}</>
 );
 
-// Section of a panel with its title; without a name it cannot be hidden, and empty it is left out.
-export function Section({
-  name = "",
-  title,
-  also,
-  children,
-}: {
+interface SectionProps {
   name?: string;
   title?: ComponentChildren;
   also?: string; // class
   children?: ComponentChildren;
-}) {
+}
+
+// Section of a panel with its title; without a name it cannot be hidden, and empty it is left out.
+export function Section({ name, title, also, children }: SectionProps) {
   const hidden = useHidden();
   if ((name && hidden.has(name)) || !toChildArray(children).length) return null;
   return (
@@ -57,18 +49,15 @@ export function Section({
   );
 }
 
-// Section that opens and closes.
-export function Disclosure({
-  name,
-  title,
-  open = false,
-  children,
-}: {
+interface DisclosureProps {
   name: string;
   title: string;
   open?: boolean; // at first
   children: ComponentChildren;
-}) {
+}
+
+// Section that opens and closes.
+export function Disclosure({ name, title, open = false, children }: DisclosureProps) {
   if (useHidden().has(name)) return null;
   return (
     <details data-part={name} class="section" open={open}>

@@ -144,20 +144,16 @@ function Slider({
   );
 }
 
-// Number box of an integer in low..high. A typed number is rounded and limited to the range.
-export function IntegerBox({
-  label,
-  value,
-  range: [low, high],
-  title,
-  onChange,
-}: {
+interface IntegerProps {
   label: string;
   value: number;
   range: readonly [low: number, high: number];
   title?: string;
   onChange(value: number): void;
-}) {
+}
+
+// Number box of an integer in low..high. A typed number is rounded and limited to the range.
+export function IntegerBox({ label, value, range: [low, high], title, onChange }: IntegerProps) {
   return (
     <input
       type="number"

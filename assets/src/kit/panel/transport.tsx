@@ -21,17 +21,14 @@ export interface Playback {
   rest(): void; // after the scrub bar was released
 }
 
-export function Transport({
-  player,
-  unit,
-  label,
-  epochs = false,
-}: {
+interface TransportProps {
   player: Playback;
   unit: string; // name of a step
   label?: string;
   epochs?: boolean; // buttons for whole epochs
-}) {
+}
+
+export function Transport({ player, unit, label, epochs = false }: TransportProps) {
   const button = (text: string, name: string, act: () => void, kind?: string) => (
     <button class={kind} aria-label={name} title={name} onClick={act}>
       {text}

@@ -8,20 +8,16 @@ interface Restartable {
   restart(change: Record<string, unknown>): void;
 }
 
-// Number box of an integer in the state.
-export const StateNumber = ({
-  player,
-  name,
-  label,
-  range,
-  title,
-}: {
+interface NumberProps {
   player: Restartable;
   name: string;
   label: string;
   range: readonly [low: number, high: number];
   title?: string;
-}) => (
+}
+
+// Number box of an integer in the state.
+export const StateNumber = ({ player, name, label, range, title }: NumberProps) => (
   <IntegerBox
     label={label}
     title={title}
