@@ -2,6 +2,7 @@
 // on any chart scrubs.
 import type { Ink, Theme } from "../types.ts";
 import { render } from "preact";
+import type { ComponentChildren } from "preact";
 import { INK, niceStep } from "../colours.ts";
 import { div, drawing } from "../dom.ts";
 import { scrubbed, within } from "../hand.ts";
@@ -42,8 +43,14 @@ export class StepCharts<D> {
   whole = div("plots");
   last = 0;
 
-  // `onScrub` is called with steps while a pointer is pressed, `onRest` on release.
-  constructor(charts: StepChart<D>[], onScrub: (step: number) => void, onRest: () => void) {
+  // `onScrub` is called with steps while a pointer is pressed, `onRest` on release; `after` follows
+  // the charts.
+  constructor(
+    charts: StepChart<D>[],
+    onScrub: (step: number) => void,
+    onRest: () => void,
+    after?: ComponentChildren,
+  ) {
     this.charts = charts;
     const figures = charts.map(({ name, label = name, caption, help }) => {
       const canvas = <canvas class="plot" role="img" aria-label={label} data-chart={name} />;
@@ -56,7 +63,7 @@ export class StepCharts<D> {
         canvas
       );
     });
-    render(figures, this.whole);
+    render([...figures, after], this.whole);
     this.canvases = [...this.whole.querySelectorAll("canvas")];
     for (const canvas of this.canvases)
       scrubbed(

@@ -12,7 +12,6 @@ import { PlayerAddress } from "./address.ts";
 import { settingsOf, withSettings } from "./changes.ts";
 import { Clock } from "./clock.ts";
 import { scrubMotions } from "./playback.ts";
-import { showControls } from "./parts.ts";
 import { PlayerView, pressKey } from "./view.ts";
 
 export const clone = <T>(x: T): T => structuredClone(x);
@@ -31,11 +30,10 @@ export class Player<
   hidden: Set<string>;
   options: D["options"];
   view = new PlayerView();
-  side = div("panel");
-  show = () => showControls(this);
   ready: Promise<void>;
   schema: Schema;
-  whole: HTMLElement;
+  whole = div("lab");
+  show: () => void; // renders the page
   observer: ResizeObserver;
   now: N;
   nowSeen: string;
@@ -75,8 +73,10 @@ export class Player<
     const { root, about } = this;
     this.schema = await loadStyles(root, about.styles, asset("kit/timeline/timeline.css"));
     this.now = clone(this.settingsAt(this.at));
-    root.append((this.whole = this.dom()));
     newTheme(this);
+    this.onSchema?.();
+    this.show = mountPanel(this.whole, () => this.page());
+    root.append(this.whole);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.whole);
     document.addEventListener("visibilitychange", this.leave);
@@ -100,15 +100,10 @@ export class Player<
   page(): ComponentChildren {
     return null;
   }
-  // Return the whole page; pages without elements of their own render `page`.
-  dom(): HTMLElement {
-    const whole = div("lab");
-    this.show = mountPanel(whole, () => this.page());
-    return whole;
-  }
   resize() {
     this.invalidate();
   }
+  onSchema?(): void; // the schema is loaded; the page is rendered next
   onTheme?(): void; // the theme has changed
   onStateReplaced?(): void; // another state replaces the settings of the panel
   onLink?(answer: A): void; // additional fields of a link

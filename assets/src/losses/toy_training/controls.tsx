@@ -132,11 +132,7 @@ export function Controls({ app }: { app: Toys }) {
           <PresentButtons app={app} />
           <button onClick={() => saveFigure(app)}>Figure, PNG</button>
         </div>
-        <div class="runs">
-          {app.run?.toml.map((_, i) => (
-            <RunOf key={i} app={app} index={i} />
-          ))}
-        </div>
+        <Runs app={app} />
       </Section>
     </Panel>
   );
@@ -219,40 +215,40 @@ function SideControls({ app, side, index }: { app: Toys; side: Side; index: numb
   );
 }
 
-// A side as a run of its own.
-function RunOf({ app, index }: { app: Toys; index: number }) {
-  const { run, state, data } = app;
-  if (!run) return null;
-  const { toml, command, links, steps } = run,
-    letter = LETTERS[index],
-    spec = () =>
-      save(
-        `toy-${letter.toLowerCase()}.toml`,
-        new Blob([toml[index]], { type: "application/toml" }),
-      );
+// Each side as a run of its own; follows the link.
+function Runs({ app }: { app: Toys }) {
+  const run = app.run.value,
+    base = new URL(app.data.base, location.href);
+  if (!run) return <div class="runs" />;
+  const { toml, command, links, steps } = run;
   return (
-    <details>
-      <summary>{`Train ${letter} as a run (${steps} ${steps === 1 ? "step" : "steps"})`}</summary>
-      {state.changes.length > 0 && (
-        <p class="caption">
-          The run uses the current settings from step 0, because a run cannot change its settings.
-        </p>
-      )}
-      <pre tabIndex={0} data-run={letter}>
-        {command[index]}
-      </pre>
-      <div class="pills">
-        <button onClick={spec}>Spec, TOML</button>
-        <a
-          class="button"
-          href={new URL(`settings?${links[index]}`, new URL(data.base, location.href)).href}
-        >
-          Open on the Train page
-        </a>
-      </div>
-    </details>
+    <div class="runs">
+      {toml.map((text, i) => (
+        <details key={i}>
+          <summary>{`Train ${LETTERS[i]} as a run (${steps} ${steps === 1 ? "step" : "steps"})`}</summary>
+          {app.state.changes.length > 0 && (
+            <p class="caption">
+              The run uses the current settings from step 0, because a run cannot change its
+              settings.
+            </p>
+          )}
+          <pre tabIndex={0} data-run={LETTERS[i]}>
+            {command[i]}
+          </pre>
+          <div class="pills">
+            <button onClick={() => saveSpec(LETTERS[i], text)}>Spec, TOML</button>
+            <a class="button" href={new URL(`settings?${links[i]}`, base).href}>
+              Open on the Train page
+            </a>
+          </div>
+        </details>
+      ))}
+    </div>
   );
 }
+
+const saveSpec = (letter: string, toml: string) =>
+  save(`toy-${letter.toLowerCase()}.toml`, new Blob([toml], { type: "application/toml" }));
 
 // Switch the data between images and vectors, with the settings of the first preset that uses them.
 function useData(app: Toys, data: string) {

@@ -44,7 +44,9 @@ export const Page = ({ app }: { app: Toys }) => (
         />
         <Notice text={app.view.notice} />
         <Foreign key={app.windows.length} element={app.curves.whole} />
-        {!app.hidden.has("table") && <ScoresOf app={app} />}
+        {!app.hidden.has("table") && (
+          <ScoresOf app={app} names={app.state.sides.map((_, i) => app.name(i))} />
+        )}
         <Live text={app.view.live} />
       </div>
       <Controls app={app} />
@@ -100,11 +102,11 @@ function Chips({ app }: { app: Toys }) {
   );
 }
 
-function ScoresOf({ app }: { app: Toys }) {
-  const { scores, schema, now } = app,
-    { table } = scores;
+function ScoresOf({ app, names }: { app: Toys; names: string[] }) {
+  const { schema } = app,
+    table = app.scores.table.value;
   const use = (side: number, { loss, hyper }: Published) => {
-    const sides = clone(now.sides);
+    const sides = clone(app.now.sides);
     sides[side] = { ...sides[side], loss, hyper: { ...defaultsOf(schema.losses[loss]), ...hyper } };
     app.restart({ sides });
     if (!still()) app.play();
@@ -115,7 +117,7 @@ function ScoresOf({ app }: { app: Toys }) {
       <h4>Scores over all samples</h4>
       <ScoreTable
         table={table}
-        names={app.state.sides.map((_, i) => app.name(i))}
+        names={names}
         title={({ loss, hyper, label }) => (loss ? lossName(schema, loss, hyper) : label)}
         onUse={use}
       />

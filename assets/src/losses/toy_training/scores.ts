@@ -1,4 +1,5 @@
 // Scores over all samples of the split, computed by Python for a step at rest.
+import { signal } from "@preact/signals";
 import type { Table } from "./types.ts";
 
 // What loading needs of the page.
@@ -8,14 +9,12 @@ interface Page {
 }
 
 export class Scores {
-  table: Table | null = null;
+  table = signal<Table | null>(null);
   private page: Page;
-  private onLoad: () => void;
   private key: string | null = null; // state and step of the table
 
-  constructor(page: Page, onLoad: () => void) {
+  constructor(page: Page) {
     this.page = page;
-    this.onLoad = onLoad;
   }
 
   // Load the table of an address; after a failure the next call tries again.
@@ -27,10 +26,7 @@ export class Scores {
         .then((r) => (r.ok ? r.json() : null))
         .catch(() => null);
     if (this.page.closed || this.key !== key) return;
-    if (!found) this.key = null;
-    else {
-      this.table = found;
-      this.onLoad();
-    }
+    if (found) this.table.value = found;
+    else this.key = null;
   }
 }

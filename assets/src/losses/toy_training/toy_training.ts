@@ -1,5 +1,6 @@
 // Toy training page: one or two training runs that Python computes, on one clock, as moving points.
 import { h } from "preact";
+import { signal } from "@preact/signals";
 import type { Settings, Side, ImageSheet, Told, Toy, ToysAnswer, ToysData } from "./types.ts";
 import type { Speed } from "../../kit/timeline/types.ts";
 import { StepCharts } from "../../kit/chart/steps.tsx";
@@ -30,13 +31,13 @@ export class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
   eyes = { input: new Eye(), embedding: new Eye() };
   windows: CloudWindow[] = []; // inputs, then the embeddings of each side
   curves: StepCharts<History>;
-  scores = new Scores(this, () => this.show());
+  scores = new Scores(this);
   painted = 0;
   highlighted: Set<number> = new Set(); // classes
   ring: number | null = null; // point under the pointer
   sheet: ImageSheet | null = null;
   spare: Side | undefined; // second side, while only one is shown
-  run: (Told & { steps: number }) | undefined;
+  run = signal<(Told & { steps: number }) | null>(null); // each side as a run of its own
   preparation = ""; // what Python prepares before the first step
 
   constructor(root: ParentNode, data: ToysData) {
@@ -79,11 +80,10 @@ export class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
     if (work) this.work = work;
   };
 
-  dom() {
+  onSchema() {
     const { schema, options } = this;
     this.schema = { ...schema, losses: { ...schema.losses, ...options.batch_losses } };
     this.makeWindows();
-    return super.dom();
   }
 
   page() {
@@ -155,8 +155,7 @@ export class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
   }
 
   onLink({ toml = [], command = [], links = [], show = 0 }: ToysAnswer) {
-    this.run = { toml, command, links, steps: Math.max(show, 1) };
-    this.show();
+    this.run.value = { toml, command, links, steps: Math.max(show, 1) };
     const hidden = this.hidden.has("table") || this.link.fallback;
     if (!this.playing && !this.goal && !hidden) this.scores.load(this.address);
   }

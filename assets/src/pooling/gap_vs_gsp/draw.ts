@@ -1,7 +1,8 @@
 // Painting of one pooling's plane: hulls, bags, tokens, prototypes; all numbers come from Python.
 import type { Shown, SideFrame } from "./types.ts";
-import type { Context, Ink, Theme } from "../../kit/types.ts";
-import { INK, LISTS, halo, niceStep } from "../../kit/colours.ts";
+import type { View } from "../../kit/figure/view.ts";
+import type { Context, Theme } from "../../kit/types.ts";
+import { INK, LISTS, halo } from "../../kit/colours.ts";
 import { shape } from "../../kit/plot.ts";
 
 // Eight Okabe-Ito colours, used twice: classes 9 to 16 are squares with dashed hulls.
@@ -9,33 +10,32 @@ const COLOURS = LISTS.classes;
 export const colourOf = (label: number, theme: Theme) => COLOURS[theme][label % 8];
 export const shapeOf = (label: number) => (label < 8 ? "circle" : "square");
 export const OWN = 4; // own tokens per class
-const REACH = 0.33; // half the width of the view: the box of +-0.3 plus a margin
-
-export const toPixels =
-  (size: number): ((x: number, y: number) => [number, number]) =>
-  (x, y) => [((x + REACH) / (2 * REACH)) * size, ((REACH - y) / (2 * REACH)) * size];
 
 // Paint a plane. chosen: the highlighted class, or null; shown = {samples, hulls, prototypes}.
 export function paintPlane(
   ctx: Context,
-  size: number,
+  view: View,
   frame: SideFrame,
   labels: ArrayLike<number>,
   { chosen, shown, bound }: { chosen: number | null; shown: Shown; bound: number },
   theme: Theme,
 ) {
   const ink = INK[theme],
-    at = toPixels(size),
+    at = (x: number, y: number) => view.to([x, y]),
+    size = view.width,
     shared = frame.classes * OWN,
     scale = Math.max(0.72, Math.min(size / 460, 1.15));
   const order = [...Array(frame.classes).keys()].sort(
     (a, b) => Number(a === chosen) - Number(b === chosen),
   );
   const faint = (label: number) => (chosen === null || chosen === label ? 1 : 0.16);
-  ctx.globalAlpha = 1;
-  ctx.fillStyle = ink.page;
-  ctx.fillRect(0, 0, size, size);
-  grid(ctx, size, at, bound, ink);
+  const [left, top] = at(-bound, bound),
+    [right, bottom] = at(bound, -bound);
+  ctx.strokeStyle = ink.faint;
+  ctx.lineWidth = 1;
+  ctx.setLineDash([3, 4]);
+  ctx.strokeRect(Math.round(left) + 0.5, Math.round(top) + 0.5, right - left, bottom - top);
+  ctx.setLineDash([]);
 
   if (shown.hulls)
     for (const label of order) {
@@ -109,58 +109,25 @@ export function paintPlane(
     ctx.lineWidth = 1.8;
     ctx.strokeStyle = used ? ink.rim : ink.anchor;
     ctx.stroke();
-    const left = x > size - 34 * scale;
-    ctx.textAlign = left ? "right" : "left";
-    halo(ctx, `S${s + 1}`, x + (left ? -11 : 11) * scale, y, ink.text, ink.page, 3.5);
+    const isLeft = x > size - 34 * scale; // of its token
+    ctx.textAlign = isLeft ? "right" : "left";
+    halo(ctx, `S${s + 1}`, x + (isLeft ? -11 : 11) * scale, y, ink.text, ink.page, 3.5);
   }
   ctx.textBaseline = "alphabetic";
-}
-
-function grid(
-  ctx: Context,
-  size: number,
-  at: (x: number, y: number) => [number, number],
-  bound: number,
-  ink: Ink,
-) {
-  const step = niceStep(2 * REACH, 6);
-  ctx.strokeStyle = ink.grid;
-  ctx.lineWidth = 1;
-  ctx.font = "11px system-ui, sans-serif";
-  ctx.fillStyle = ink.faint;
-  ctx.textAlign = "center";
-  for (let v = Math.ceil(-REACH / step) * step; v <= REACH; v += step) {
-    const [x, y] = at(v, v).map((p) => Math.round(p) + 0.5);
-    ctx.beginPath();
-    ctx.moveTo(x, 0);
-    ctx.lineTo(x, size);
-    ctx.moveTo(0, y);
-    ctx.lineTo(size, y);
-    ctx.stroke();
-    if (x > 14 && x < size - 14) ctx.fillText(String(Number(v.toFixed(2))), x, size - 5);
-  }
-  const [x, y] = at(-bound, bound),
-    [right, down] = at(bound, -bound);
-  ctx.strokeStyle = ink.faint;
-  ctx.setLineDash([3, 4]);
-  ctx.strokeRect(Math.round(x) + 0.5, Math.round(y) + 0.5, right - x, down - y);
-  ctx.setLineDash([]);
 }
 
 // Return the class of the own token or bag nearest to a pixel, or null if none is near.
 export function classAt(
   frame: SideFrame,
   labels: ArrayLike<number>,
-  size: number,
-  px: number,
-  py: number,
+  { to }: View,
+  [px, py]: readonly number[],
   reach: number,
 ) {
-  const at = toPixels(size);
   let best: number | null = null;
   let least = reach;
   const look = (x: number, y: number, label: number, bonus: number) => {
-    const [u, v] = at(x, y),
+    const [u, v] = to([x, y]),
       d = Math.hypot(u - px, v - py) - bonus;
     if (d < least) [best, least] = [label, d];
   };

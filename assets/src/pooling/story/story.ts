@@ -1,14 +1,15 @@
 // Footer of each step of the pooling story: the conclusion, and links to the previous and next
 // step. A link carries matching settings; if it carried the same settings before, it leads to the
 // step as it was left.
-import { asset } from "../../kit/address.ts";
-import { el, onward, setText } from "../../kit/dom.ts";
+import { h, render } from "preact";
+import { div, onward } from "../../kit/dom.ts";
+import type { Door } from "./view.tsx";
+import { StoryView } from "./view.tsx";
 
 export type Remembered = { brought?: string; told?: string; left?: string };
 export type Way = [address: string, title: string];
 
 const STORE = "dml-pooling-steps";
-const sheet = asset("pooling/story/story.css");
 
 function remembered(): Record<string, Remembered> {
   try {
@@ -46,14 +47,13 @@ export function origin(step: Remembered | undefined, query: string, key: string)
 }
 
 export class Story {
-  app: { data: { base: string }; hidden: ReadonlySet<string> };
-  here: string;
-  verdict: HTMLParagraphElement;
-  doors: [node: HTMLAnchorElement, address: string, next: boolean][];
-  brought: string;
-  told: string;
-  whole: HTMLDivElement;
-  // here: address of this step
+  readonly whole = div("story");
+  private app: { data: { base: string } };
+  private here: string; // address of this step
+  private doors: Door[];
+  private brought = ""; // query for the next step
+  private told = ""; // description of its origin, for the next step
+
   constructor(
     app: { data: { base: string }; hidden: ReadonlySet<string> },
     here: string,
@@ -61,31 +61,12 @@ export class Story {
   ) {
     this.app = app;
     this.here = here;
-    this.verdict = el("p", { class: "conclusion" });
-    this.doors = [...(back ? [this.door(back, false)] : []), this.door(next, true)];
-    this.brought = "";
-    this.told = "";
-    const hidden = app.hidden.has("story");
-    this.whole = el(
-      "div",
-      { class: "story", hidden },
-      el("link", { rel: "stylesheet", href: sheet }),
-      this.verdict,
-      el("nav", { "aria-label": "neighbouring steps" }, ...this.doors.map(([node]) => node)),
-    );
-  }
-
-  door([address, title]: Way, next: boolean): [HTMLAnchorElement, string, boolean] {
-    const kind = next ? "door next" : "door",
-      text = next ? `Next: ${title} →` : "← Back",
-      node = el("a", { class: kind, "data-door": address, title: next ? "" : title }, text);
-    node.href = `${this.app.data.base}${address}`;
-    node.addEventListener("click", (event) => {
-      if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-      event.preventDefault();
-      this.leave(address, next);
-    });
-    return [node, address, next];
+    this.whole.hidden = app.hidden.has("story");
+    this.doors = [
+      ...(back ? [{ address: back[0], text: "← Back", title: back[1], next: false }] : []),
+      { address: next[0], text: `Next: ${next[1]} →`, next: true },
+    ];
+    this.tell("", "");
   }
 
   // Return where the settings of this step come from.
@@ -94,31 +75,28 @@ export class Story {
     return origin(remembered()[this.here], query, key);
   }
 
-  query(address: string, next: boolean) {
-    return linkAddress(remembered()[address], next ? this.brought : null);
+  // Update the conclusion and the links.
+  tell(verdict: string, brought: string, told: string = "") {
+    Object.assign(this, { brought, told });
+    const doors = this.doors.map((door) => ({ ...door, href: this.href(door) }));
+    render(h(StoryView, { verdict, doors, onLeave: (door) => this.leave(door) }), this.whole);
+  }
+
+  private href({ address, next }: Door) {
+    const query = linkAddress(remembered()[address], next ? this.brought : null);
+    return onward(`${this.app.data.base}${address}`, query);
   }
 
   // Navigate within the session, like the links of the menu.
-  leave(address: string, next: boolean) {
-    const query = this.query(address, next),
+  private leave(door: Door) {
+    const { here, brought, told } = this,
+      { address, next } = door,
+      href = this.href(door),
       steps = remembered();
-    steps[this.here] = { ...steps[this.here], left: location.search.slice(1) };
-    if (next) steps[address] = { ...steps[address], brought: this.brought, told: this.told };
+    steps[here] = { ...steps[here], left: location.search.slice(1) };
+    if (next) steps[address] = { ...steps[address], brought, told };
     remember(steps);
-    history.pushState({}, "", onward(`${this.app.data.base}${address}`, query));
+    history.pushState({}, "", href);
     dispatchEvent(new PopStateEvent("popstate"));
-  }
-
-  // Update the conclusion and the links.
-  // brought: query for the next step
-  // told: description of its origin, for the next step
-  tell(verdict: string, brought: string, told: string = "") {
-    setText(this.verdict, verdict);
-    this.brought = brought;
-    this.told = told;
-    for (const [node, address, next] of this.doors) {
-      const query = this.query(address, next);
-      node.href = onward(`${this.app.data.base}${address}`, query);
-    }
   }
 }
