@@ -132,6 +132,10 @@ export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: H
     if (spec.open) return run(event, { move() {} });
     spec.change?.("start");
   });
+  canvas.addEventListener("click", (event) => {
+    const isTap = (event as PointerEvent).pointerType === "touch";
+    if (isTap && spec.touch !== "all") open(locate(event as PointerEvent));
+  });
   canvas.addEventListener("pointermove", (event) => {
     if (host.busy || event.buttons || event.pointerType === "touch") return;
     const at = locate(event),
