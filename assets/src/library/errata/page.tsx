@@ -3,7 +3,7 @@ import type { Errata } from "./errata.ts";
 import type { Gradient } from "./types.ts";
 import { LETTER, POINTS } from "../../kit/colours.ts";
 import { onward, tidy } from "../../kit/dom.ts";
-import { Control, PointRows, Section } from "../../kit/panel/panel.tsx";
+import { Control, Foreign, PointRows, Section } from "../../kit/panel/panel.tsx";
 
 const number = (x: number | null) =>
   x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
@@ -14,7 +14,8 @@ export const vector = (g: Gradient) =>
 export const Page = ({ app }: { app: Errata }) => (
   <div class="stage">
     <div class="left">
-      <div ref={(left) => left?.append(app.figure.root, app.figure.legend)} />
+      <Foreign element={app.figure.root} />
+      <Foreign element={app.figure.legend} />
       <p class="caption">
         Forces point the other way. The map shows the norm of printed minus true gradient over all
         three points, at each position of the scanning point.

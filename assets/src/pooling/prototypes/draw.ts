@@ -1,14 +1,15 @@
-// Painting of the plane, the close-up, the image and its histogram; all numbers come from Python.
+// Painting of the plane of local features; all numbers come from Python.
 import type { At, Box, Look, One, Plane } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
 import { halo, INK, LISTS, niceStep } from "../../kit/colours.ts";
+import { plane as planeView } from "../../kit/figure/view.ts";
 
 // Colour, marker shape and dash pattern of each shown class.
 export const CLASS = LISTS.classes;
 export const PICKED = { light: INK.light.picked, dark: INK.dark.picked };
-const SHAPES = ["circle", "square", "triangle"],
-  DASHES = [[], [9, 4], [3, 3]];
+export const SHAPES = ["circle", "square", "triangle"],
+  DASHES: number[][] = [[], [9, 4], [3, 3]];
 
 export function mark(ctx: Context, kind: string, x: number, y: number, r: number) {
   ctx.beginPath();
@@ -26,20 +27,9 @@ export function mark(ctx: Context, kind: string, x: number, y: number, r: number
     ctx.closePath();
   } else ctx.arc(x, y, r, 0, 7);
 }
-export const shapeOf = (slot: number) => SHAPES[slot];
-
-// Map Python's box, y up, to a square of `size` pixels.
-export const scaleOf = ([left, bottom, side]: Box, size: number) => ({
-  k: size / side,
-  at: ((x: number, y: number) => [
-    ((x - left) / side) * size,
-    size - ((y - bottom) / side) * size,
-  ]) as At,
-  from: ((px: number, py: number) => [
-    left + (px / size) * side,
-    bottom + ((size - py) / size) * side,
-  ]) as At,
-});
+// Return the view of Python's box, y up, on a square of `size` pixels.
+export const boxView = ([left, bottom, side]: Box, size: number) =>
+  planeView([left + side / 2, bottom + side / 2, side / 2], size);
 
 // Return the images of the patches with sharp pixels, created once.
 export function patchesOf(answer: Plane) {
@@ -85,7 +75,8 @@ export function paintPlane(
   const ink = INK[theme],
     colours = CLASS[theme],
     picked = PICKED[theme],
-    { at } = scaleOf(plane.box, size),
+    box = boxView(plane.box, size),
+    at: At = (x, y) => box.to([x, y]),
     { show } = view;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
@@ -175,7 +166,7 @@ export function paintPlane(
 }
 
 // Draw the average of each image of the shown classes.
-function points(
+export function points(
   ctx: Context,
   plane: Plane,
   view: Look,
@@ -202,7 +193,7 @@ function points(
 }
 
 // Draw a line from the average (ring) to the combination of prototypes (diamond).
-function arrow(ctx: Context, [x, y]: number[], [u, v]: number[], ink: Ink, r: number) {
+export function arrow(ctx: Context, [x, y]: number[], [u, v]: number[], ink: Ink, r: number) {
   for (const [wide, colour] of [
     [6, ink.page],
     [2.4, ink.text],
@@ -241,179 +232,4 @@ function scaleBar(ctx: Context, size: number, side: number, ink: Ink) {
   ctx.font = "11.5px system-ui, sans-serif";
   ctx.textAlign = "left";
   halo(ctx, String(Number(step.toFixed(3))), 12, size - 19, ink.text, ink.page);
-}
-
-// Draw the bound: circles about the average with the mean distance and with delta as radii; the
-// combination lies in both.
-export function paintClose(
-  ctx: Context,
-  size: number,
-  plane: Plane,
-  image: One,
-  view: Look,
-  theme: Theme,
-) {
-  const ink = INK[theme],
-    { pooled, combination, mean_distance, radius, error } = image.image,
-    half = 1.16 * Math.max(radius, mean_distance, error, 1e-9);
-  const { at, k } = scaleOf([pooled[0] - half, pooled[1] - half, 2 * half], size),
-    centre = at(...pooled);
-  ctx.fillStyle = ink.page;
-  ctx.fillRect(0, 0, size, size);
-  points(ctx, plane, view, at, CLASS[theme], ink, 3);
-  ctx.font = "12px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  for (const [r, dash, text] of [
-    [mean_distance, [6, 4], "mean distance"],
-    [radius, [], "δ"],
-  ] as const) {
-    ctx.strokeStyle = ink.text;
-    ctx.lineWidth = 1.4;
-    ctx.setLineDash(dash);
-    ctx.beginPath();
-    ctx.arc(...centre, r * k, 0, 7);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    if (r * k > 22)
-      halo(
-        ctx,
-        text,
-        centre[0],
-        centre[1] - r * k - 4 < 12 ? 13 : centre[1] - r * k - 4,
-        ink.text,
-        ink.page,
-        4,
-      );
-  }
-  arrow(ctx, centre, at(...combination), ink, 6);
-}
-
-// Draw the image enlarged, with the prototype assigned to each position; positions of the hovered
-// prototype are highlighted.
-export function paintImage(
-  ctx: Context,
-  size: number,
-  image: One,
-  pixels: HTMLCanvasElement,
-  plane: Plane,
-  hover: number,
-  theme: Theme,
-) {
-  const ink = INK[theme],
-    [rows, columns] = plane.grid,
-    side = pixels.width,
-    unit = size / side,
-    window = plane.window;
-  ctx.imageSmoothingEnabled = side > 16;
-  ctx.drawImage(pixels, 0, 0, size, size);
-  if (hover < 0) return;
-  const stride = rows === side - window + 1 ? 1 : side / rows;
-  image.assigned.forEach((i, j) => {
-    if (i !== hover) return;
-    const row = Math.floor(j / columns),
-      column = j % columns,
-      w = stride === 1 ? window : stride;
-    ctx.strokeStyle = ink.page;
-    ctx.lineWidth = 4;
-    ctx.strokeRect(column * stride * unit + 1, row * stride * unit + 1, w * unit - 2, w * unit - 2);
-    ctx.strokeStyle = PICKED[theme];
-    ctx.lineWidth = 2;
-    ctx.strokeRect(column * stride * unit + 1, row * stride * unit + 1, w * unit - 2, w * unit - 2);
-  });
-}
-
-// Draw the histogram of the image over all prototypes, one step line per shown class, and tau.
-// Return a function from pixels to prototypes.
-export function paintBars(
-  ctx: Context,
-  width: number,
-  height: number,
-  plane: Plane,
-  image: One,
-  view: Look,
-  theme: Theme,
-) {
-  const ink = INK[theme],
-    m = image.histogram.length,
-    left = 34,
-    right = width - 2,
-    down = height - 16,
-    up = 8;
-  const highest = Math.max(...image.histogram, ...plane.share),
-    unit = niceStep(highest, 3),
-    top = Math.ceil(highest / unit - 1e-9) * unit;
-  const X = (i: number) => left + ((right - left) * i) / m,
-    Y = (v: number) => down - ((down - up) * v) / top;
-  ctx.clearRect(0, 0, width, height);
-  ctx.font = "11px system-ui, sans-serif";
-  ctx.strokeStyle = ink.grid;
-  ctx.fillStyle = ink.text;
-  ctx.lineWidth = 1;
-  ctx.textAlign = "right";
-  for (let v = 0; v <= top + 1e-9; v += unit) {
-    ctx.beginPath();
-    ctx.moveTo(left, Math.round(Y(v)) + 0.5);
-    ctx.lineTo(right, Math.round(Y(v)) + 0.5);
-    ctx.stroke();
-    ctx.fillText(String(Number(v.toFixed(3))), left - 4, Y(v) + 4);
-  }
-  for (let i = 0; i < m; i++) {
-    ctx.fillStyle = PICKED[theme];
-    ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.85 : 0.35;
-    ctx.fillRect(
-      X(i) + 0.5,
-      Y(image.histogram[i]),
-      Math.max(1, X(1) - X(0) - 1),
-      down - Y(image.histogram[i]),
-    );
-  }
-  ctx.globalAlpha = 1;
-  view.shown.forEach((_, slot) => {
-    ctx.strokeStyle = CLASS[theme][slot];
-    ctx.lineWidth = 1.5;
-    ctx.setLineDash(DASHES[slot].map((d) => d * 0.6));
-    ctx.beginPath();
-    for (let i = 0; i < m; i++) {
-      const y = Y(plane.share[slot * m + i]);
-      ctx[i ? "lineTo" : "moveTo"](X(i), y);
-      ctx.lineTo(X(i + 1), y);
-    }
-    ctx.stroke();
-  });
-  ctx.setLineDash([2, 2]);
-  ctx.strokeStyle = ink.text;
-  ctx.beginPath();
-  ctx.moveTo(left, Y(plane.tau));
-  ctx.lineTo(right, Y(plane.tau));
-  ctx.stroke();
-  ctx.setLineDash([]);
-  ctx.fillStyle = ink.text;
-  ctx.textAlign = "left";
-  ctx.fillText("prototype 1", left, height - 3);
-  ctx.textAlign = "right";
-  ctx.fillText(String(m), right, height - 3);
-  return (px: number) => {
-    const i = Math.floor(((px - left) / (right - left)) * m);
-    return i >= 0 && i < m ? i : -1;
-  };
-}
-
-export function swatch(slot: number, theme: Theme) {
-  const canvas = Object.assign(document.createElement("canvas"), {
-      width: 52,
-      height: 24,
-      className: "swatch-line",
-    }),
-    ctx = drawing(canvas);
-  ctx.scale(2, 2);
-  ctx.strokeStyle = ctx.fillStyle = CLASS[theme][slot];
-  ctx.lineWidth = 2;
-  ctx.setLineDash(DASHES[slot]);
-  ctx.beginPath();
-  ctx.moveTo(0, 6);
-  ctx.lineTo(26, 6);
-  ctx.stroke();
-  mark(ctx, SHAPES[slot], 13, 6, 4.4);
-  ctx.fill();
-  return canvas;
 }

@@ -25,7 +25,6 @@ export interface PrototypesData extends Data {
   hide: string[];
 }
 export interface PrototypesRequest {
-  id: number;
   view: View;
   have: string | null; // key of the plane that is loaded
 }

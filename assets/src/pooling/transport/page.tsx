@@ -2,7 +2,7 @@
 import type { Brush } from "./types.ts";
 import type { Transport } from "./transport.ts";
 import { tidy } from "../../kit/dom.ts";
-import { Hiding, Live, Menu, Part, Pills, Presets } from "../../kit/panel/panel.tsx";
+import { Foreign, Hiding, Live, Menu, Part, Pills, Presets } from "../../kit/panel/panel.tsx";
 import { Charts } from "./charts.tsx";
 import { STEPS, colourOf, join } from "./draw.ts";
 import { Cards, PaintedMap, Plan, WeightScale } from "./maps.tsx";
@@ -42,11 +42,13 @@ export const Page = ({ app }: PartProps) => (
         <section class="middle">
           <Cards app={app} />
           <WeightScale app={app} />
-          <div ref={(box) => box?.append(app.story.whole)} />
+          <Foreign element={app.story.whole} />
           <div class="lower">
             <figure>
               <h4>Features and prototypes</h4>
-              <div class="plane" ref={(box) => box?.append(app.figure.root)} />
+              <div class="plane">
+                <Foreign element={app.figure.root} />
+              </div>
               <PrototypeButtons app={app} />
               <p class="caption">
                 Violet: open gate. Dashed rings: distance within which the linear programme opens
