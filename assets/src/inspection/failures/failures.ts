@@ -2,8 +2,8 @@
 // the sphere, the end points of one step, and its effect on the ranks of the query. All numbers
 // come from Python.
 import type { FailureAnswer, FailureData } from "./types.ts";
-import type { Shown } from "./step_table.tsx";
-import type { StepSize } from "./ranks.tsx";
+import type { Shown } from "./step_table.ts";
+import type { StepSize } from "./ranks.ts";
 import type { Field, FieldData } from "../../kit/plane/types.ts";
 import type { Fields } from "../../kit/plane/plane.ts";
 import type { Variant } from "../../kit/plane/variant.ts";
@@ -14,7 +14,7 @@ import { el, setText } from "../../kit/dom.ts";
 import { fieldsWith } from "../../kit/plane/plane.ts";
 import { presentButton } from "../../kit/present/present.ts";
 import { Overlay } from "./overlay.ts";
-import { Ranks } from "./ranks.tsx";
+import { Ranks } from "./ranks.ts";
 
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 

@@ -1,2 +1,0 @@
-import{a as p}from"./chunk-LKDJDMQO.js";var c={svg:"SVG",pdf:"PDF",npz:"arrays (npz)",json:"arrays (JSON)",py:"Python"},m=(t,r)=>r==="dark"?`${t}&dark=1`:t,g=(t,r,n,e)=>new URL(`${t}api/${r}/export.${n}?${e}`,location.href).href;function h(t,r,n,e=c){return Object.entries(e).map(([o,a])=>{let s=p("a",{class:"button",download:"","data-format":o},a),i=()=>{s.href=g(t,r,o,n())};for(let d of["pointerdown","focus","click"])s.addEventListener(d,i);return i(),s})}export{c as a,m as b,g as c,h as d};
-//# sourceMappingURL=chunk-CBUDPUOG.js.map
