@@ -1,5 +1,5 @@
 // Slot for the landscape of a page's losses. Its module and plotly.js are loaded on first use.
-import type { Landscape } from "../losses/fields/landscape/landscape.ts";
+import type { Landscape } from "../losses/fields/landscape/landscape.tsx";
 import type { Host } from "../losses/fields/landscape/types.ts";
 
 export class LandscapeSlot {
@@ -24,7 +24,7 @@ export class LandscapeSlot {
       { landscape, mass } = host.landscapeState();
     this.wanted = landscape && Boolean(module);
     if (this.shown && this.wanted) {
-      this.shown.weigh(mass);
+      this.shown.mass.value = mass;
       this.shown.ask(roll);
     } else if (this.shown) {
       this.close();

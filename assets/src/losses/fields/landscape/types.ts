@@ -1,5 +1,4 @@
-// Messages from pages/losses/fields/landscape/service.py, and the part of plotly.js that draws
-// them.
+// Messages from pages/losses/fields/landscape/service.py.
 import type { Data, Place, Theme } from "../../../kit/types.ts";
 
 // Page with a landscape: it holds the state and is notified where the marble is placed.
@@ -30,23 +29,4 @@ export interface LandscapeAnswer {
   figure: Figure;
   verdicts: string[];
   hidden: string;
-}
-export interface Camera {
-  eye: { x: number; y: number; z: number };
-}
-export interface Drawn extends HTMLElement {
-  on(name: string, act: (event: any) => void): void;
-  layout: Record<string, { camera?: Camera }>;
-}
-export interface Plotly {
-  react(box: HTMLElement, data: object[], layout: object, config: object): Promise<Drawn>;
-  restyle(box: HTMLElement, change: object, traces: number[]): Promise<unknown>;
-  relayout(box: HTMLElement, change: object): Promise<unknown>;
-  purge(box: HTMLElement): void;
-  Plots: { resize(box: HTMLElement): void };
-}
-declare global {
-  interface Window {
-    Plotly?: Plotly;
-  }
 }
