@@ -1,5 +1,5 @@
 // Sliders generated from Python's parameter table, and other controls of a panel.
-import type { Hyper, Parameter, Schema, Setting, Slider, Choice, ValueOf } from "./types.ts";
+import type { Parameter, Setting, Slider, Choice, ValueOf } from "./types.ts";
 import { el, symbol, tidy } from "./dom.ts";
 
 // Return the control of one hyper-parameter: slider and number box, or a menu. onInput is called
@@ -120,38 +120,6 @@ function slide(
   return el("div", { class: "control", "data-name": schema.name }, ...parts);
 }
 
-// Buttons that load presets, and the description of the one last pressed.
-export class Presets<O extends { title: string; caption: string; state?: unknown }> {
-  offers: O[];
-  otherwise: string;
-  buttons: HTMLButtonElement[];
-  row: HTMLDivElement;
-  text: HTMLParagraphElement;
-  // otherwise: text while none is pressed
-  constructor(offers: O[], act: (index: number) => void, otherwise: string = "") {
-    this.offers = offers;
-    this.otherwise = otherwise;
-    this.buttons = offers.map(({ title }, i) =>
-      el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => act(i) }, title),
-    );
-    this.row = el("div", { class: "try" }, el("small", {}, "Try"), ...this.buttons);
-    this.text = el("p", { class: "caption", "aria-live": "polite" }, otherwise);
-  }
-
-  // Mark the preset that equals the state with which a page opens.
-  find(state: unknown) {
-    const text = JSON.stringify(state),
-      found = this.offers.findIndex((offer) => JSON.stringify(offer.state) === text);
-    if (found >= 0) this.press(found);
-  }
-
-  // chosen: none by default
-  press(chosen?: number | null) {
-    this.buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(i === chosen)));
-    this.text.textContent = this.offers[chosen ?? -1]?.caption ?? this.otherwise;
-  }
-}
-
 // Return radio buttons, each with a title and optionally a help text.
 export function menu(
   label: string,
@@ -181,60 +149,4 @@ export function switches<K extends string>(
     return el("label", { title }, box, text);
   });
   return el("div", { class: "switches" }, ...labels);
-}
-
-// Return the loss menu over the catalogue with one control per hyper-parameter. state = {loss,
-// hyper} is modified in place; `called` distinguishes sliders of several panels; onInput is called
-// while a slider moves, onRest at its end, onLoss after another loss was chosen (with its defaults
-// set).
-export function lossPanel(
-  schema: Pick<Schema, "losses">,
-  state: { loss: string; hyper: Hyper },
-  {
-    hidden = new Set(),
-    onInput,
-    onRest,
-    onLoss,
-    label = "loss",
-    called = (name) => name,
-  }: {
-    hidden?: Set<string>;
-    onInput(name: string): void;
-    onRest(name: string): void;
-    onLoss(): void;
-    label?: string;
-    called?: (name: string) => string;
-  },
-) {
-  const { losses } = schema;
-  const choice = menu(label, losses, state.loss, (loss) => {
-    state.loss = loss;
-    state.hyper = Object.fromEntries(losses[loss].controls.map((c) => [c.name, c.default ?? null]));
-    onLoss();
-  });
-  const sliders = losses[state.loss].controls
-    .filter((c) => !hidden.has(c.name))
-    .map((c) =>
-      control(
-        { ...c, name: called(c.name) },
-        state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default),
-        {
-          onInput: (x) => {
-            state.hyper[c.name] = x;
-            onInput(c.name);
-          },
-          onRest: () => onRest(c.name),
-        },
-      ),
-    );
-  return [
-    el("section", {}, el("h4", {}, "Loss"), choice),
-    el(
-      "section",
-      {},
-      ...(losses[state.loss].controls.length
-        ? sliders
-        : [el("p", { class: "caption" }, "This loss has no parameters.")]),
-    ),
-  ];
 }

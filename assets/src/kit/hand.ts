@@ -1,4 +1,4 @@
-// Input common to all pages: dragging, arrow keys, zooming with Ctrl and the wheel.
+// Input common to all pages: dragging and arrow keys.
 
 const ARROWS: Record<string, number[]> = {
   ArrowLeft: [-1, 0],
@@ -56,14 +56,4 @@ export function scrubbed(target: HTMLElement, act: (event: PointerEvent) => void
 export function arrow(event: KeyboardEvent) {
   if (event.key in ARROWS) event.preventDefault();
   return ARROWS[event.key]?.map((x) => x * (event.shiftKey ? 10 : 1));
-}
-
-// Zoom with Ctrl and the wheel; the wheel alone scrolls the page.
-export function zoomed(target: HTMLElement, zoom: (factor: number) => void) {
-  const turn = (event: WheelEvent) => {
-    if (!event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    zoom(1.0015 ** event.deltaY);
-  };
-  target.addEventListener("wheel", turn, { passive: false });
 }
