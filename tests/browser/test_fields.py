@@ -315,3 +315,51 @@ def test_the_svg_and_the_png_show_the_same_figure(page, server, tmp_path, layers
     blank = page.context.new_page()
     assert blank.evaluate(DIFFERING, addresses) < 0.005
     assert blank.evaluate(DIFFERING, [addresses[1], f"data:image/svg+xml,<svg xmlns='{SVG}'/>"]) > 0.2
+
+
+def test_the_view_zooms_by_wheel_keys_buttons_and_two_fingers_and_is_dragged(page, server):
+    plane = opened(page, server, "?n=0.3,0.8&a=0,0&p=0.5,0")
+    at_rest(plane)
+    box = plane.bounding_box()
+    x, y = box["x"] + box["width"] * 0.8, box["y"] + box["height"] * 0.8  # away from the points
+
+    def place(name: str) -> tuple[float, float]:
+        handle = page.get_by_role("button", name=f"{name} at").bounding_box()
+        return handle["x"], handle["y"]
+
+    def gap() -> float:
+        return place("positive")[0] - place("anchor")[0]
+
+    def zooms(act, closer: bool) -> None:
+        before = gap()
+        act()
+        becomes(gap, lambda now: now > before + 2 if closer else now < before - 2)
+
+    page.mouse.move(x, y)
+    page.keyboard.down("Control")
+    zooms(lambda: page.mouse.wheel(0, -240), closer=True)
+    page.keyboard.up("Control")
+    plane.focus()
+    zooms(lambda: page.keyboard.press("-"), closer=False)
+    zooms(lambda: page.keyboard.press("+"), closer=True)
+    zooms(lambda: page.get_by_role("button", name="zoom out").click(), closer=False)
+    touch = page.context.new_cdp_session(page)
+
+    def fingers(kind: str, apart: int) -> None:
+        points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}] if apart else []
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def pinch() -> None:
+        fingers("touchStart", 20)
+        for apart in (25, 30, 35):
+            fingers("touchMove", apart)
+        fingers("touchEnd", 0)
+
+    zooms(pinch, closer=True)
+    left, top = place("anchor")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y - 30, steps=4)
+    page.mouse.up()
+    becomes(lambda: place("anchor"), pytest.approx((left + 60, top - 30), abs=1.5))
+    page.wait_for_url(re.compile(r"[?&]view="))
