@@ -49,14 +49,17 @@ export * from "./transport.tsx";
 export * from "./values.ts";
 
 // Render a view into an element, and return the function that renders it again. The focus stays on
-// its control, also if another element replaces the control (found by its aria-label).
+// its control, also if the control moves, or another element with its aria-label replaces it.
 export function mountPanel(into: HTMLElement, view: () => ComponentChildren) {
   const show = () => {
     const root = into.getRootNode() as Document | ShadowRoot,
-      before = root.activeElement;
+      before = root.activeElement as HTMLElement | null;
     render(<>{view()}</>, into);
-    const label = before?.isConnected ? null : before?.getAttribute("aria-label");
-    if (label) into.querySelector<HTMLElement>(`[aria-label="${CSS.escape(label)}"]`)?.focus();
+    if (!before || before === root.activeElement) return;
+    const label = before.getAttribute("aria-label");
+    if (into.contains(before)) before.focus({ preventScroll: true });
+    else if (label && !before.isConnected)
+      into.querySelector<HTMLElement>(`[aria-label="${CSS.escape(label)}"]`)?.focus();
   };
   show();
   return show;
