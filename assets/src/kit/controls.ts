@@ -119,34 +119,3 @@ function slide(
   }
   return el("div", { class: "control", "data-name": schema.name }, ...parts);
 }
-
-// Return radio buttons, each with a title and optionally a help text.
-export function menu(
-  label: string,
-  offers: Record<string, string | { title: string; help?: string }>,
-  chosen: unknown,
-  act: (value: string) => void,
-) {
-  const options = Object.entries(offers).map(([value, offer]) => {
-    const { title, help } = typeof offer === "string" ? { title: offer } : offer;
-    return el("option", { value, selected: value === String(chosen), title: help }, title);
-  });
-  const box = el("select", { "aria-label": label }, ...options);
-  box.addEventListener("change", () => act(box.value));
-  return box;
-}
-
-// Return check boxes for parts of a figure.
-// act: called after a change
-export function switches<K extends string>(
-  shown: Record<K, boolean>,
-  rows: (readonly [key: K, text: string, title?: string])[],
-  act: (key: K, on: boolean) => void,
-) {
-  const labels = rows.map(([key, text, title]) => {
-    const box = el("input", { type: "checkbox", checked: shown[key] });
-    box.addEventListener("change", () => act(key, box.checked));
-    return el("label", { title }, box, text);
-  });
-  return el("div", { class: "switches" }, ...labels);
-}

@@ -1,6 +1,5 @@
 // Links to export a view: files that Python makes from its link (pages/shared/server/exports.py).
 import type { Theme } from "./types.ts";
-import { el } from "./dom.ts";
 
 export const FORMATS: Record<string, string> = {
   svg: "SVG",
@@ -17,22 +16,3 @@ export const themedQuery = (query: string, theme: Theme) =>
 // Return the address of a file that Python makes from the link of a view.
 export const exportAddress = (base: string, page: string, format: string, query: string) =>
   new URL(`${base}api/${page}/export.${format}?${query}`, location.href).href;
-
-// Return links to `base`api/`page`/export.*; `query` is called when a link is used, so that the
-// file shows the current view.
-export function exportLinks(
-  base: string,
-  page: string,
-  query: () => string,
-  formats: Record<string, string> = FORMATS,
-) {
-  return Object.entries(formats).map(([format, text]) => {
-    const link = el("a", { class: "button", download: "", "data-format": format }, text);
-    const address = () => {
-      link.href = exportAddress(base, page, format, query());
-    };
-    for (const event of ["pointerdown", "focus", "click"]) link.addEventListener(event, address);
-    address();
-    return link;
-  });
-}

@@ -46,10 +46,6 @@ export function formula(latex: string, { inline = false }: { inline?: boolean } 
   return box;
 }
 
-// Return the nodes of a sentence whose formulas are enclosed in dollar signs.
-export const prose = (text: string) =>
-  text.split("$").map((part, i) => (i % 2 ? formula(part, { inline: true }) : part));
-
 // Return the syntax trees of a typeset formula.
 export function syntaxTrees(typeset: Typesetter, latex: string, inline: boolean) {
   const properties = { className: [inline ? "math-inline" : "math-display"] };
