@@ -2,19 +2,22 @@
 // the sphere, the end points of one step, and its effect on the ranks of the query. All numbers
 // come from Python.
 import type { FailureAnswer, FailureData } from "./types.ts";
-import type { Shown } from "./step_table.ts";
-import type { StepSize } from "./ranks.ts";
+import type { Frame } from "../../kit/figure/spec.ts";
+import type { Context } from "../../kit/types.ts";
+import type { Shown } from "./step_table.tsx";
+import type { StepSize } from "./ranks.tsx";
 import type { Field, FieldData } from "../../kit/plane/types.ts";
 import type { Fields } from "../../kit/plane/plane.ts";
 import type { Variant } from "../../kit/plane/variant.ts";
+import { h, render as renderInto } from "preact";
+import { signal } from "@preact/signals";
 import { asset } from "../../kit/address.ts";
 import { POINTS } from "../../kit/colours.ts";
-import { keyMark } from "../../kit/controls.ts";
-import { el, setText } from "../../kit/dom.ts";
+import { div, el } from "../../kit/dom.ts";
 import { fieldsWith } from "../../kit/plane/plane.ts";
-import { presentButton } from "../../kit/present/present.ts";
-import { Overlay } from "./overlay.ts";
-import { Ranks } from "./ranks.ts";
+import { LegendParts, WhatIf } from "./around.tsx";
+import { Overlay } from "./overlay.tsx";
+import { Ranks } from "./ranks.tsx";
 
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -25,26 +28,19 @@ class Failure implements Variant {
   readonly kept = ["hide", "socket", "selection", "class"];
   readonly motions = false; // of the three embeddings
   private readonly app: Fields;
-  private size: StepSize;
+  private readonly size = signal({} as StepSize);
+  private readonly shownData = signal({} as FailureData);
+  private readonly numbers = signal<{ shown: Shown; drawn: string; busy: boolean }>();
+  private readonly away = signal(false); // points differ from the embeddings
   private known: string; // link as Python knows it, or soon will
   private pending: string[] = []; // links that were sent to Python without an answer yet
   private failure: Shown | undefined;
   private overlay: Overlay;
-  private ranks: Ranks;
-  private readonly status = el("span", { role: "status" });
-  private readonly back = el(
-    "button",
-    { class: "back", onclick: () => this.app.edit.put(this.app.edit.atHome()) },
-    "Back to the embeddings",
-  );
-  private readonly whatIf = el("div", { class: "what-if" }, this.status, this.back);
-  private readonly circleKey = keyMark("dotted", "unit sphere in this plane");
 
   constructor(app: Fields) {
     this.app = app;
-    const { rate, by, query } = this.data;
-    this.size = { rate, by };
-    this.known = query;
+    this.known = this.data.query;
+    this.showTriplet(this.data);
   }
 
   private get data(): FailureData {
@@ -56,7 +52,7 @@ class Failure implements Variant {
     return this.data.circle;
   }
   extra() {
-    return { of: this.data.of, ...this.size };
+    return { of: this.data.of, ...this.size.value };
   }
   defaults(loss: string) {
     const { home } = this.data;
@@ -68,41 +64,51 @@ class Failure implements Variant {
 
   arrange() {
     const { app } = this,
-      { figure, panel, explain, stage, schema } = app;
+      { figure, panel, explain, stage, schema } = app,
+      ranks = div("ranks"),
+      whatIf = div("what-if"),
+      parts = div("legend-parts");
     this.overlay = new Overlay(app);
-    this.ranks = new Ranks(
-      Object.entries(schema.losses).map(([name, { title }]) => [name, title]),
-      (loss) => app.edit.put({ loss, margin: "raw", mu: null }),
+    this.overlay.images.value = this.data.images;
+    const losses = Object.entries(schema.losses).map(([name, { title }]): [string, string] => [
+      name,
+      title,
+    ]);
+    const state = { data: this.shownData, size: this.size, numbers: this.numbers };
+    renderInto(
+      h(Ranks, {
+        losses,
+        state,
+        onDraw: (loss) => app.edit.put({ loss, margin: "raw", mu: null }),
+        onSize: (rests) => this.resize(rests),
+      }),
+      ranks,
     );
-    figure.root.before(this.whatIf);
-    const images = el("input", { type: "checkbox", checked: true });
-    images.addEventListener("change", () => this.overlay.toggle(images.checked));
-    figure.legend.append(
-      keyMark("ghost", "after one step"),
-      this.circleKey,
-      el("label", { class: "key" }, images, "images"),
-      el("button", { class: "png", onclick: () => app.png() }, "PNG"),
-      ...presentButton(app),
+    renderInto(
+      h(WhatIf, { away: this.away, onBack: () => app.edit.put(app.edit.atHome()) }),
+      whatIf,
     );
+    renderInto(h(LegendParts, { app, overlay: this.overlay, data: this.shownData }), parts);
+    figure.root.before(whatIf);
+    figure.legend.append(parts);
     explain.side.classList.add("below-all");
-    explain.side.before(this.ranks.root);
-    explain.side.prepend(el("div", {}, explain.head, explain.values));
+    explain.side.before(ranks);
+    explain.side.prepend(div("", explain.head, explain.values));
     stage.classList.add("with-ranks");
     panel.side.before(fold(stage, "show-panel", "Loss, points and view"));
-    this.ranks.root.before(fold(stage, "show-detail", "Formula and forces"));
-    this.showTriplet();
+    ranks.before(fold(stage, "show-detail", "Formula and forces"));
   }
 
-  private showTriplet() {
-    const { data } = this;
-    this.ranks.showSize(this.size, data, (rests) => {
-      if (rests) return this.app.rest(false);
-      this.app.touch();
-      return this.app.move();
-    });
-    this.overlay.load(data.images);
-    this.circleKey.hidden = !data.circle;
-    this.ranks.showTrueStep(data);
+  private resize(rests: boolean) {
+    if (rests) return this.app.rest(false);
+    this.app.touch();
+    return this.app.move();
+  }
+
+  private showTriplet(data: FailureData) {
+    this.size.value = { rate: data.rate, by: data.by };
+    this.shownData.value = data;
+    if (this.overlay) this.overlay.images.value = data.images;
   }
 
   // ---- messages
@@ -121,21 +127,14 @@ class Failure implements Variant {
       steps: { ...this.failure?.steps, ...failure.steps },
       fresh: new Set(Object.keys(failure.steps)),
     };
-    this.ranks.update(this.failure, app.scene.loss, Boolean(app.figure.busy));
     const { home } = this.data,
-      away = POINTS.some((k) => app.scene[k].some((v, i) => v !== home[k][i]));
-    this.whatIf.classList.toggle("away", away);
-    this.back.hidden = !away;
-    setText(
-      this.status,
-      away
-        ? "Points differ from the embeddings."
-        : "The three embeddings. Drag a point to see what changes.",
-    );
+      busy = Boolean(app.figure.busy);
+    this.numbers.value = { shown: this.failure, drawn: app.scene.loss, busy };
+    this.away.value = POINTS.some((k) => app.scene[k].some((v, i) => v !== home[k][i]));
   }
 
-  onPaint() {
-    this.overlay.update(this.data.circle, this.failure?.ends);
+  onPaint(ctx: Context, frame: Frame) {
+    this.overlay.draw(ctx, frame, this.data.circle, this.failure?.ends);
   }
 
   // Streamlit knows only addresses that it wrote or loaded itself, so links written here are sent
@@ -158,18 +157,17 @@ class Failure implements Variant {
       data = { ...data, query: app.query };
     } else this.known = data.query;
     if (!same(data.of, this.data.of)) {
-      const { of, home, circle, images, rate, by } = data;
+      const { of, home, circle, images } = data;
       app.data = { ...this.data, of, home, circle, images } as FieldData;
       app.edit.history.restart(JSON.stringify(data.scene));
       this.failure = undefined;
-      this.size = { rate, by };
-      this.showTriplet();
+      this.showTriplet(data);
     }
     return data;
   }
 
   onData() {
-    this.ranks.showTrueStep(this.data);
+    this.shownData.value = this.data;
   }
 }
 

@@ -25,7 +25,8 @@ export function planeFigure(app: Fields): Figure {
           showAll: () => showAll(app),
           tools: () => undoTools(app),
         }),
-    draw(ctx, { view, theme, exported }) {
+    draw(ctx, frame) {
+      const { view, theme, exported } = frame;
       paint(ctx, view.width, app.scene, app.field, app.rasters, theme, {
         hover: app.hovered,
         forceScale: app.forceScale,
@@ -34,7 +35,7 @@ export function planeFigure(app: Fields): Figure {
         covered: exported ? null : coveredBy(figure.tools),
       });
       if (!exported && app.field) figure.canvas.dataset.seq = String(app.field.id);
-      if (!exported) app.variant.onPaint?.();
+      app.variant.onPaint?.(ctx, frame);
     },
     handles: () => [...endHandles(app), ...POINTS.map((name) => pointHandle(app, name))],
     change: (phase: Phase) =>

@@ -1,5 +1,6 @@
 // What a page changes of the plane of the Fields page. Everything has a default.
-import type { Hyper, Point } from "../types.ts";
+import type { Frame } from "../figure/spec.ts";
+import type { Context, Hyper, Point } from "../types.ts";
 import type { Field, FieldData, Scene } from "./types.ts";
 
 export interface Variant {
@@ -19,6 +20,6 @@ export interface Variant {
   onData?(): void; // and after that
   isStale?(answer: Field): boolean; // an answer that is not to be shown
   onField?(answer: Field): void; // an answer was received
-  onPaint?(): void; // the figure was painted
+  onPaint?(ctx: Context, frame: Frame): void; // the figure was painted, perhaps for a file
   onLink?(query: string): void; // the address was written
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sortLosses } from "../../../../assets/src/inspection/failures/step_table.ts";
+import { sortLosses } from "../../../../assets/src/inspection/failures/step_table.tsx";
 
 /** @type {[string, string][]} */
 const LOSSES = [
