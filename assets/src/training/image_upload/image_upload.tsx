@@ -1,10 +1,12 @@
 // Folders and large numbers of images as one upload: Streamlit's uploader sends and lists files one
 // by one, which blocks the page. They are packed into a .zip file here, which the uploader sends.
-
-import { asset } from "../../kit/address.ts";
+import { render as renderInto } from "preact";
+import { useRef } from "preact/hooks";
+import { signal } from "@preact/signals";
 import type { Mounted } from "../../kit/types.ts";
 import type { Entry, UploadData } from "./types.ts";
-import { el, styled } from "../../kit/dom.ts";
+import { asset } from "../../kit/address.ts";
+import { styled } from "../../kit/dom.ts";
 import { zipArchive } from "../../kit/zip.ts";
 import { gather, shorten, walk } from "./files.ts";
 
@@ -25,28 +27,23 @@ export function unmount(element: HTMLElement) {
 }
 
 class ImageUpload {
-  folder: HTMLInputElement;
-  button: HTMLButtonElement;
-  status: HTMLSpanElement;
-  whole: HTMLDivElement;
-  ending: AbortController;
+  readonly busy = signal(false);
+  readonly status = signal("");
   data: UploadData;
-  busy = false;
-  handingOver = false; // while the uploader receives the archive
+  private handingOver = false; // while the uploader receives the archive
+  private readonly whole = document.createElement("div");
+  private readonly ending = new AbortController();
 
   constructor(element: HTMLElement) {
-    this.folder = el("input", { type: "file", hidden: true, multiple: true });
-    this.folder.webkitdirectory = true;
-    this.folder.addEventListener("change", () => this.pick());
-    this.button = el("button", { type: "button", onclick: () => this.folder.click() });
-    this.button.textContent = "Upload a folder";
-    this.status = el("span", { class: "status", role: "status" });
-    this.whole = el("div", { class: "lab upload" }, this.button, this.folder, this.status);
+    const { signal: ended } = this.ending;
+    this.whole.className = "lab upload";
+    renderInto(<FolderButton app={this} />, this.whole);
     styled(element, COMMON, OWN).then(() => element.append(this.whole));
-    this.ending = new AbortController();
-    const { signal } = this.ending;
     for (const kind of ["change", "drop"])
-      document.addEventListener(kind, (event) => this.intercept(event), { capture: true, signal });
+      document.addEventListener(kind, (event) => this.intercept(event), {
+        capture: true,
+        signal: ended,
+      });
   }
 
   close() {
@@ -54,21 +51,8 @@ class ImageUpload {
     this.whole.remove();
   }
 
-  // Return the file input of Streamlit's uploader.
-  get uploader() {
-    return document.querySelector(
-      `.st-key-${CSS.escape(this.data.uploader)} input[type=file]`,
-    ) as HTMLInputElement | null;
-  }
-
-  pick() {
-    const files = [...(this.folder.files ?? [])];
-    this.folder.value = "";
-    this.pack(files.map((file) => ({ path: file.webkitRelativePath || file.name, file })));
-  }
-
   // Take over a choice of many files, or a drop of many files or of folders, from the uploader.
-  intercept(event: Event) {
+  private intercept(event: Event) {
     if (this.handingOver || !(event.target instanceof Element)) return;
     if (!event.target.closest(`.st-key-${CSS.escape(this.data.uploader)}`)) return;
     const input = event.target instanceof HTMLInputElement ? event.target : null,
@@ -85,11 +69,11 @@ class ImageUpload {
 
   // Pack the images among some files, and hand the archive to the uploader.
   async pack(given: Entry[]) {
-    if (this.busy) return;
+    if (this.busy.value) return;
     const { entries, name, refusal } = gather(given, this.data);
-    this.say(refusal);
+    this.status.value = refusal;
     if (refusal) return;
-    this.busy = this.button.disabled = true;
+    this.busy.value = true;
     try {
       const total = entries.length.toLocaleString("en"),
         archive = zipArchive();
@@ -97,19 +81,21 @@ class ImageUpload {
       for await (const { path, file } of entries) {
         await archive.add(path, file);
         if (++done % 50 === 0)
-          this.say(`Packing ${done.toLocaleString("en")} of ${total} images …`);
+          this.status.value = `Packing ${done.toLocaleString("en")} of ${total} images …`;
       }
       this.handOver(new File([archive.end()], `${name}.zip`, { type: "application/zip" }));
-      this.say(`${total} images packed into one file`);
+      this.status.value = `${total} images packed into one file`;
     } catch (error) {
-      this.say(`The images cannot be read: ${shorten(String(error))}`);
+      this.status.value = `The images cannot be read: ${shorten(String(error))}`;
     } finally {
-      this.busy = this.button.disabled = false;
+      this.busy.value = false;
     }
   }
 
-  handOver(archive: File) {
-    const input = this.uploader,
+  // Give the archive to the file input of Streamlit's uploader.
+  private handOver(archive: File) {
+    const name = CSS.escape(this.data.uploader),
+      input = document.querySelector<HTMLInputElement>(`.st-key-${name} input[type=file]`),
       files = new DataTransfer();
     if (!input) throw new Error("the page has changed; try again");
     files.items.add(archive);
@@ -118,8 +104,31 @@ class ImageUpload {
     input.dispatchEvent(new Event("change", { bubbles: true }));
     this.handingOver = false;
   }
+}
 
-  say(text: string) {
-    this.status.textContent = text;
-  }
+// Button that opens the browser's dialogue for folders, and the state of the packing.
+function FolderButton({ app }: { app: ImageUpload }) {
+  const folder = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" disabled={app.busy} onClick={() => folder.current?.click()}>
+        Upload a folder
+      </button>
+      <input
+        ref={folder}
+        type="file"
+        hidden
+        multiple
+        {...{ webkitdirectory: true }}
+        onChange={({ currentTarget: input }) => {
+          const files = [...(input.files ?? [])];
+          input.value = "";
+          app.pack(files.map((file) => ({ path: file.webkitRelativePath || file.name, file })));
+        }}
+      />
+      <span class="status" role="status">
+        {app.status}
+      </span>
+    </>
+  );
 }
