@@ -166,6 +166,6 @@ def test_no_two_classes_of_the_library_and_the_pages_have_one_name() -> None:
 
 
 def test_prose_is_plain_english() -> None:
-    files = tracked(".py", ".js", ".ts", ".css", ".md", ".toml")
+    files = tracked(".py", ".js", ".ts", ".tsx", ".css", ".md", ".toml")
     found = [f"{path}:{flaw}" for path, text in files for flaw in flaws(path, text)]
     assert not found, f"{len(found)} passages; see PHRASES and the openings above:\n" + "\n".join(found[:60])

@@ -20,7 +20,7 @@ import { defineComponent, loadStyles, receiveFallback } from "./component.ts";
 import { applyTheme, div, writeAddress } from "./dom.ts";
 import { Link, decode, firstId, socketAddress } from "./socket.ts";
 
-// What a page does for its session.
+// Functions that a page gives its session.
 export interface SessionPage<D, A> {
   onAnswer(answer: A): void;
   onTheme?(): void; // after the theme has changed

@@ -1,4 +1,4 @@
-// What visitors do: change filters and colours, select, look at points, tag, keep views.
+// Actions of visitors: change filters and colours, select, look at points, tag, keep views.
 import { batch } from "@preact/signals";
 import type { Explore } from "./explore.tsx";
 import type { Filtered, History, Keep, Lasso, Look, Mask, Metadata, Near } from "./types.ts";

@@ -173,7 +173,7 @@ export class Explore {
 function* follow(map: Explore) {
   const { s, figure, canvas } = map,
     { names, images, contours, colour } = s.look;
-  // what the figure draws
+  // state that the figure draws
   const drawn = [s.painted, s.states, s.counts, s.hovered, s.marked, s.card, s.line, s.data];
   yield effect(() => {
     for (const part of [...drawn, s.contours, s.arrived, names, images, contours]) void part.value;

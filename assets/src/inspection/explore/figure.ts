@@ -37,7 +37,7 @@ export function createFigure(map: Explore, points: HTMLCanvasElement): Figure<nu
     touch: "all",
     view: (width, height) => camera.view(width, height, map.extent),
     setView(window) {
-      dropLasso(map); // of two fingers the first may have begun one
+      dropLasso(map); // the first of two fingers may have started one
       camera.take(figure.view, window);
     },
     zoom: {

@@ -20,7 +20,7 @@ const MOST_IMAGES = 150,
   MOST_LINES = 8,
   DIM = 0.35; // opacity of a name whose point is not highlighted
 
-// What a layer draws with.
+// Everything that a layer needs to draw.
 interface Layer {
   ctx: Context;
   map: Explore;

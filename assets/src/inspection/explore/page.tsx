@@ -30,7 +30,7 @@ export const Page = ({ map }: { map: Explore }) => (
   </MapContext.Provider>
 );
 
-// What lies over the map.
+// Elements over the map.
 export function Overlay({ map }: { map: Explore }) {
   const { notice, marks } = map.s;
   const buttons = [

@@ -126,7 +126,7 @@ export interface Window {
   bottom: number;
   top: number;
 }
-// What both painters draw.
+// Marks that both painters draw.
 export interface Marks {
   keys: Mask | Uint16Array<ArrayBuffer>; // index of each point's colour
   states: Mask; // 1: highlighted, 2: selected

@@ -1,4 +1,4 @@
-// What surrounds the plane of a real triplet: the sentence above it, and what is added to its legend.
+// Surroundings of the plane of a real triplet: the sentence above it, and additions to its legend.
 import type { ReadonlySignal } from "@preact/signals";
 import type { Fields } from "../../kit/plane/plane.ts";
 import type { FailureData } from "./types.ts";

@@ -45,7 +45,7 @@ export interface StepSize {
   by: Way;
 }
 
-/** What the column shows. */
+/** Values that the column shows. */
 export interface RanksState {
   data: ReadonlySignal<FailureData>;
   size: Signal<StepSize>;

@@ -47,7 +47,7 @@ export class Figure<Hit = unknown> {
   readonly legend = el("div", { class: "below" });
   readonly canvas: HTMLCanvasElement;
   readonly handles: Handles;
-  busy: HTMLElement | null = null; // what is being dragged
+  busy: HTMLElement | null = null; // element that is dragged
   cursor: At | null = null; // where the pointer or the arrow keys look
   private readonly spec: FigureSpec<Hit>;
   readonly tools = el("div", { class: "zoom" });

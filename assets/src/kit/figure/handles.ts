@@ -9,7 +9,7 @@ import { rounded } from "./view.ts";
 const REACH = 40; // pixels within which a press on the canvas takes hold of a handle
 const STEP = 0.01; // of an arrow key
 
-/** What handles need of their figure. */
+/** Parts of a figure that its handles use. */
 export interface Host {
   canvas: HTMLCanvasElement;
   view: View;

@@ -9,7 +9,7 @@ const NOTCH = 1.0015, // zoom for each unit of the wheel
   STRIDE = 150, // steps of the cursor across the canvas
   CLICK = 4; // pixels that a click may move
 
-/** What the pointer needs of its figure, in addition to what its handles need. */
+/** Parts of a figure that its pointer uses, in addition to those for handles. */
 export interface PointerHost extends Host {
   busy: HTMLElement | null;
   cursor: At | null; // where the pointer or the arrow keys look

@@ -1,4 +1,4 @@
-// What Python computes on a square grid of nodes: images of its values and lines between its places.
+// Values that Python computes on a square grid of nodes, as images, and lines between its places.
 // Rows run upwards, as in the plane.
 import type { Context, Theme } from "../types.ts";
 import { rampColour, signedColour } from "../colours.ts";

@@ -1,10 +1,10 @@
-// What a figure says of itself: state, drawing, hit test. Only `label` and `draw` are required.
+// Specification of a figure: state, drawing, hit test. Only `label` and `draw` are required.
 import type { Context, Ink, Theme } from "../types.ts";
 import type { Marks } from "./axes.ts";
 import type { Key } from "./legend.tsx";
 import type { View, ZoomLimits } from "./view.ts";
 
-/** What `draw` receives next to the context: where, in which colours, and in which situation. */
+/** Arguments of `draw` next to the context: where, in which colours, and in which situation. */
 export interface Frame {
   view: View;
   ink: Ink;
@@ -33,7 +33,7 @@ export interface Handle {
   hidden?: boolean;
   step?: number; // length of an arrow key in units of the place, default 0.01; Shift: tenfold
   nudge?(by: number[]): void; // an arrow key instead: [right, up], 1 or with Shift 10
-  reach?: number; // a press on the canvas within so many pixels takes it; default 40, 0: never
+  reach?: number; // a press within this many pixels takes it; default 40, 0: never
   focusable?: boolean; // false: not in the tab order; read once
   remove?(): void; // Delete and Backspace
   describe?(): string; // replaces label and coordinates
@@ -62,7 +62,7 @@ export interface FigureSpec<Hit = unknown> {
   draw(ctx: Context, frame: Frame): void; // paints everything; the canvas is clear
   class?: string; // of the canvas
   aspect?: number; // width by height; default: that of the style sheet, 1
-  keys?: string; // what keys do, added to the accessible description
+  keys?: string; // description of its keys, added to the accessible description
 
   // -- state
   view?(width: number, height: number): View; // default: pixels
@@ -77,7 +77,7 @@ export interface FigureSpec<Hit = unknown> {
   change?(phase: Phase): void;
 
   // -- hit test
-  hit?(at: At): Hit | null | undefined; // what is under the pointer
+  hit?(at: At): Hit | null | undefined; // the object under the pointer
   hover?(at: At | null, hit: Hit | null): void; // null: the pointer has left
   open?(hit: Hit, at: At): void; // a click, or Enter at the cursor
   press?(at: At): Drag | null | undefined; // a press on the canvas, before handles and moving

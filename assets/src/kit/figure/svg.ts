@@ -1,6 +1,6 @@
 // SVG recorded from the calls that paint a canvas. svgcanvas does the most; what it lacks is added
 // here: Path2D, the even-odd rule, arcs of a full turn, images and patterns of an OffscreenCanvas,
-// baselines and transparent colours that all programs read. Loaded only when a file is asked for.
+// baselines and transparent colours that all programs read. Loaded with the first export.
 import { Context } from "svgcanvas";
 import type { Context as AnyContext } from "../types.ts";
 import { drawing } from "../dom.ts";

@@ -15,7 +15,7 @@ export interface View {
   width: number;
   height: number;
   area: Area; // part of the canvas that shows places; axes are drawn around it
-  x: Axis; // what the area shows along x, and along y
+  x: Axis; // ranges that the area shows along x and y
   y: Axis;
   scale: number; // pixels per unit; along x if the axes differ
   to(place: readonly number[]): [number, number];

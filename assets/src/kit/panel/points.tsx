@@ -8,7 +8,7 @@ import { INK, POINTS } from "../colours.ts";
 import { tidy } from "../dom.ts";
 import { typedNumber, withinReach } from "./values.ts";
 
-// What the rows show. Assign another object whenever a point moves; the boxes follow without a
+// Values that the rows show. Assign another object whenever a point moves; the boxes follow without a
 // rendering of the panel.
 export type Places = Readonly<Record<Point, readonly number[]>> & {
   readonly probe?: unknown; // the scanning point
@@ -22,7 +22,7 @@ export interface PointRowsProps {
   // wrapped).
   onMove(name: Point, axis: number, x: number): readonly number[] | void;
   axes?: readonly string[];
-  space?: string; // what is scanned
+  space?: string; // name of the space that is scanned
   reach?: number; // largest coordinate
 }
 

@@ -1,4 +1,4 @@
-// What a figure reports: numbers, keys of its marks, notices. Numbers and notices are signals, which
+// Reports of a figure: numbers, keys of its marks, notices. Numbers and notices are signals, which
 // change the text alone, so that they can follow a drag.
 import type { ComponentChildren } from "preact";
 import { useComputed } from "@preact/signals";

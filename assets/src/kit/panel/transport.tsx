@@ -4,7 +4,7 @@ import { useSignalEffect } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 
 export interface Playback {
-  // what the bar shows; it follows without a rendering
+  // values that the bar shows; it follows without a rendering
   view: {
     playing: ReadonlySignal<boolean>;
     at: ReadonlySignal<number>; // step shown

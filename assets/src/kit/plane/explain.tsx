@@ -30,7 +30,7 @@ export class Explain {
   show: (() => void)[];
 
   field: Field | undefined;
-  // what Python sends at the end of a gesture
+  // values that Python sends at the end of a gesture
   region: Region | null = null;
   marginRows: Margin[] = [];
 

@@ -87,7 +87,7 @@ export class Readout {
     this.summary = `${schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${points.join("; ")}`;
   }
 
-  // What keeps the figure from being fast or from having a force, with a button that changes it.
+  // Reason why the figure is slow or without force, with a button that changes it.
   private showNotice(f: Field): void {
     const { app } = this,
       { scene } = app;

@@ -10,10 +10,10 @@ const FINE = 81, // nodes per side during a gesture
   RESTING = 201, // nodes per side at rest
   MODEST = 101; // once answers are slow
 
-/** What is requested: a figure during a gesture or at its end; `first`: before anything is shown. */
+/** Kind of request: a figure during a gesture or at its end; `first`: before anything is shown. */
 export type Detail = "first" | "moving" | "resting";
 
-/** What requests need of the page. */
+/** Parts of the page that requests use. */
 export interface Asking {
   get(): {
     data: Data & { grid: number | null };

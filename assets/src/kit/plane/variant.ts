@@ -1,4 +1,4 @@
-// What a page changes of the plane of the Fields page. Everything has a default.
+// Changes of a page to the plane of the Fields page. Everything has a default.
 import type { Frame } from "../figure/spec.ts";
 import type { Context, Hyper, Point } from "../types.ts";
 import type { Field, FieldData, Scene } from "./types.ts";

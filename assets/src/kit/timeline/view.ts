@@ -1,4 +1,4 @@
-// What a page shows of its player, as signals: they follow without rendering the page.
+// Values of a player that a page shows, as signals: they follow without rendering the page.
 import { signal } from "@preact/signals";
 import { pace } from "../screen.ts";
 

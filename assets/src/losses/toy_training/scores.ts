@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { Table } from "./types.ts";
 
-// What loading needs of the page.
+// Parts of the page that loading uses.
 interface Page {
   data: { base: string };
   closed: boolean;

@@ -38,7 +38,7 @@ export class Toys extends Player<Toy, ToysData, ToysAnswer, History, Settings> {
   sheet: ImageSheet | null = null;
   spare: Side | undefined; // second side, while only one is shown
   run = signal<(Told & { steps: number }) | null>(null); // each side as a run of its own
-  preparation = ""; // what Python prepares before the first step
+  preparation = ""; // work of Python before the first step
 
   constructor(root: ParentNode, data: ToysData) {
     super(root, data, {

@@ -44,7 +44,7 @@ export class CloudWindow {
   private rows: Row[] = [];
   private half: number | undefined;
   private label: string;
-  private seen: unknown[] = []; // what is painted
+  private seen: unknown[] = []; // values that are painted
 
   constructor(app: Toys, eye: Eye, side = -1) {
     this.app = app;

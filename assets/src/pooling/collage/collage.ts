@@ -23,7 +23,7 @@ export class Collage {
   story: Story;
   opacity: Signal<number>; // of the weight maps
   style = computed(() => `--opacity: ${this.opacity.value}`);
-  here = signal(""); // what is under the pointer
+  here = signal(""); // description of the cell under the pointer
   maps: Uint8Array[] = []; // of each pooling, for all images
   private tag = ""; // of the data shown
 

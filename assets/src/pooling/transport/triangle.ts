@@ -26,7 +26,7 @@ function describe(name: string, code: number, removable: boolean) {
   return `${name}: red ${share(red)}, blue ${share(blue)}, background ${share(STEPS - red - blue)}; arrow keys move it${removable ? ", delete removes it" : ""}`;
 }
 
-// Return the figure; a press beside a handle places the brush.
+// Return the figure; a press next to a handle places the brush.
 export function triangleFigure(app: Transport) {
   const { editor } = app;
   const prototype = (code: number, i: number): Handle => ({

@@ -36,7 +36,7 @@ export class Compare implements SessionPage<CompareData, CompareAnswer> {
   state: Comparison;
   readonly pressed = signal<number | null>(null); // preset that is shown
   readonly answer = signal<CompareAnswer | null>(null); // last one with fields
-  readonly scaleText = signal("null"); // what the scales show of it
+  readonly scaleText = signal("null"); // text of the scales
   readonly settled = signal<CompareAnswer | null>(null); // last answer with link and script
   readonly notice = signal("");
   readonly locked = signal(false); // the scale of colours stays

@@ -239,7 +239,7 @@ function PairMenu({ app }: { app: Compare }) {
   );
 }
 
-// What the planes show.
+// Menus and switches for the planes.
 function Options({ app }: { app: Compare }) {
   const { state } = app;
   const shade = (value: string) => {

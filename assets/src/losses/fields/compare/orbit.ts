@@ -6,7 +6,7 @@ import { rounded } from "../../../kit/figure/view.ts";
 const ROUND = 6000, // ms
   WAIT = 600; // ms before it starts
 
-/** What the animation moves. */
+/** State that the animation moves. */
 export interface Orbited {
   state: Record<Point, Place>;
   move(): void;

@@ -31,7 +31,7 @@ export interface Plane {
 interface PlaneSpec {
   label: string;
   first?: boolean; // its handles are in the tab order, and it has buttons to zoom
-  scene?: Partial<Scene>; // what differs from the comparison
+  scene?: Partial<Scene>; // differences from the comparison
   describe(): string;
   painted?(canvas: HTMLCanvasElement): void; // after each painting
 }
@@ -77,7 +77,7 @@ export function setField(to: Plane, field: Painted, theme: Theme): void {
   to.rasters = rasterise(field, theme, field.signed);
 }
 
-// What lies over the canvas: buttons to zoom, the place under the pointer with its numbers.
+// Elements over the canvas: buttons to zoom, the place under the pointer with its numbers.
 const Over = ({ plane: { figure, chip }, zoom }: { plane: Plane; zoom: boolean }) => (
   <>
     {zoom && (

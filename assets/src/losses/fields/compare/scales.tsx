@@ -16,7 +16,7 @@ export const SHADES: Record<string, string> = {
 /** Key of SHADES for what is coloured. */
 export const shadeOf = ({ shade, clamp }: Comparison) => `${shade},${Number(clamp)}`;
 
-/** What the scales show of an answer; the same text while they stay. */
+/** Text of the scales for an answer; it stays the same while they do. */
 export const scalesOf = (
   { scale, span, signed, panels }: CompareAnswer,
   { pair: [, second] }: Comparison,
@@ -114,7 +114,7 @@ function Difference({ app, state: { shade } }: OfState) {
   );
 }
 
-/** What the colours of the difference mean. */
+/** Legend of the colours of the difference. */
 export function Meaning({ app, state }: OfState) {
   const shown = shownBy(app);
   return <p class="formula legend">{shown && meaning(state, shown)}</p>;

@@ -24,7 +24,7 @@ export class Landscape {
   readonly page: string; // of the exported file
   readonly box: HTMLElement;
   readonly words = signal(""); // verdicts
-  readonly cut = signal(""); // what is outside the figure
+  readonly cut = signal(""); // statement about parts outside the figure
   readonly mass = signal(0); // of the marble
   private readonly pair: boolean;
   private readonly link: Link<object>;

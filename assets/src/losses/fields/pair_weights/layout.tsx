@@ -122,7 +122,7 @@ function Card({ app, k }: { app: PairWeights; k: number }) {
   );
 }
 
-// What the maps show.
+// Menus and switches for the maps.
 function Options({ app }: { app: PairWeights }) {
   const { view, session } = app;
   return (

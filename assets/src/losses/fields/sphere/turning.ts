@@ -9,7 +9,7 @@ const SWING = 20, // degrees by which the sphere swings to either side at first
   TURN = 500, // ms of a turn
   SLOWEST = 0.004; // degrees per ms at which coasting ends
 
-/** What turns, and what follows when it has come to rest. */
+/** The camera that turns, and the call once it rests. */
 export interface Turned {
   scene: { eye: Place };
   look(eye: Place): void;
