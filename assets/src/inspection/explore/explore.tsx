@@ -103,7 +103,7 @@ export class Explore {
 
   // The frame that will paint, for films; 0: nothing is to be painted.
   get asked() {
-    return this.figure.pending;
+    return this.figure.request;
   }
 
   // Range of all points along both axes; while they move, the whole square.

@@ -57,7 +57,7 @@ export class Figure<Hit = unknown> {
   private readonly sizes = new ResizeObserver(() => this.resize());
   private size: [width: number, height: number] = [0, 0];
   private theme: Theme = "light";
-  request = 0; // 0: nothing waits to be painted
+  request = 0; // frame that is requested for painting; 0: the figure shows its state
   private shown = ""; // legend and buttons as they are rendered
   private resting: ReturnType<typeof setTimeout> | undefined;
   private announcing: ReturnType<typeof setTimeout> | undefined;
@@ -95,11 +95,6 @@ export class Figure<Hit = unknown> {
     this.draw(ctx, false);
     this.handles.sync();
     this.surround();
-  }
-
-  /** The frame that is requested for painting; 0 if the figure shows its state. */
-  get pending(): number {
-    return this.request;
   }
 
   /** Fit the canvas to its element and to the resolution of the screen; paint if it changed. */
