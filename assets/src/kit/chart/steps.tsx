@@ -1,6 +1,6 @@
 // Small charts of measurements over the steps of a history, with one cursor; pressing or dragging
 // on any chart scrubs.
-import type { Ink, Theme } from "../types.ts";
+import type { Context, Ink, Theme } from "../types.ts";
 import { render } from "preact";
 import type { ComponentChildren } from "preact";
 import { INK, niceStep } from "../colours.ts";
@@ -103,7 +103,7 @@ function stepAt(canvas: HTMLCanvasElement, x: number, last: number) {
 
 // Draw one chart.
 export function paintSteps(
-  ctx: CanvasRenderingContext2D,
+  ctx: Context,
   size: { width: number; height: number },
   lines: Line[],
   { last, step, marks = [] }: Steps,

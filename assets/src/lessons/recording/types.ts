@@ -18,3 +18,5 @@ export interface RecordingData extends Data {
   names: string[]; // curves of an ensemble
   curves: Curves[];
 }
+// Position between two frames; share is in 0..1.
+export type Place = [from: number, to: number, share: number];
