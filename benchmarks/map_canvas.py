@@ -48,7 +48,7 @@ UNITS = {
 PAINTED = """() => new Promise((done, fail) => {
   const painted = () => requestAnimationFrame(() => done(performance.now()));
   const look = () => requestAnimationFrame(%s ? painted : look);
-  setTimeout(() => fail(new Error("nothing was painted in two minutes")), 120000);
+  setTimeout(() => fail(new Error("nothing was painted in ten minutes")), 600000);
   look();
 })"""
 SHOWN = """[...document.querySelectorAll('*')].some((e) =>
