@@ -1,8 +1,9 @@
-// Clicks and keys on the tiles of st.html, sent to Python: a plain link would reload the whole app.
+// Clicks and keys on the tiles of neighbour_grid.py, sent to Python: a plain link would reload the whole app.
 
+import { render as renderTree } from "preact";
+import { useRef } from "preact/hooks";
 import type { GalleryData } from "./types.ts";
 import type { Mounted, SetState } from "../types.ts";
-import { el } from "../dom.ts";
 
 const AHEAD = 300; // ms between two checks that all images are loaded
 const TILES = ".neighbours a.frame";
@@ -12,11 +13,12 @@ const TYPING =
 const shownImages = () => [...document.querySelectorAll(`${TILES} img`)] as HTMLImageElement[];
 
 // Keys that always work, then those that only some pages handle.
-const KEYS: [keys: string[], words: string][] = [
+type Row = [keys: string[], words: string];
+const KEYS: Row[] = [
   [["←", "→", "↑", "↓"], "from image to image"],
   [["Enter"], "make the image the query"],
 ];
-const MORE: Record<string, [keys: string[], words: string]> = {
+const MORE: Record<string, Row> = {
   forces: [["f"], "show the forces of this failure"],
   map: [["m"], "show the image on the map"],
   pages: [["n", "p"], "next and previous page"],
@@ -24,82 +26,54 @@ const MORE: Record<string, [keys: string[], words: string]> = {
 };
 
 class Gallery {
-  dialog: HTMLDialogElement;
-  button: HTMLButtonElement;
-  gone: HTMLParagraphElement;
-  failed: (event: Event) => void;
-  heard: { click: (event: MouseEvent) => void; keydown: (event: KeyboardEvent) => void };
   data: GalleryData;
   tell: SetState;
-  seen: number;
-  looking: number;
-  refocus: boolean;
+  private missing = false;
+  private refocus = false;
+  private seen: number | undefined; // first sample when the page was last shown
+  private waiting: ReturnType<typeof setTimeout> | undefined;
+  private readonly root = document.createElement("div");
+  private readonly stopped = new AbortController();
 
-  constructor(root: ParentNode) {
-    this.dialog = el("dialog", { "aria-label": "Keys" });
-    this.button = el(
-      "button",
-      { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() },
-      "Keys ",
-      el("kbd", {}, "?"),
-    );
-    this.gone = el(
-      "p",
-      { class: "gone", role: "status", hidden: true },
-      "Images are missing because the run or its data set was removed. Reload the page.",
-    );
-    root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
+  constructor(root: HTMLElement) {
+    root.append(this.root);
+    const { signal } = this.stopped;
     // Error events of images do not bubble, so they are captured.
-    this.failed = (event: Event) => {
-      if ((event.target as Partial<HTMLElement>).matches?.(`${TILES} img`))
-        this.gone.hidden = false;
+    const fail = ({ target }: Event) => {
+      if (target instanceof Element && target.matches(`${TILES} img`)) this.draw(true);
     };
-    document.addEventListener("error", this.failed, true);
-    this.heard = {
-      click: (event: MouseEvent) => this.click(event),
-      keydown: (event: KeyboardEvent) => this.press(event),
-    };
-    document.addEventListener("click", this.heard.click);
-    document.addEventListener("keydown", this.heard.keydown);
+    document.addEventListener("error", fail, { capture: true, signal });
+    document.addEventListener("click", (event) => this.click(event), { signal });
+    document.addEventListener("keydown", (event) => this.press(event), { signal });
   }
 
   end() {
-    clearTimeout(this.looking);
-    document.removeEventListener("error", this.failed, true);
-    document.removeEventListener("click", this.heard.click);
-    document.removeEventListener("keydown", this.heard.keydown);
+    clearTimeout(this.waiting);
+    this.stopped.abort();
+    renderTree(null, this.root);
+    this.root.remove();
+  }
+
+  // Draw the button for the keys, and say whether images are missing.
+  private draw(missing = this.missing) {
+    this.missing = missing;
+    renderTree(<Keys keys={this.data?.keys ?? []} missing={missing} />, this.root);
   }
 
   show({ data, setTriggerValue }: { data: GalleryData; setTriggerValue: SetState }) {
     this.data = data;
     this.tell = setTriggerValue;
-    const rows: [keys: string[], words: string][] = [
-      ...KEYS,
-      ...Object.entries(MORE)
-        .filter(([name]) => data.keys.includes(name))
-        .map(([, row]) => row),
-      [["?"], "these keys"],
-    ];
-    this.dialog.replaceChildren(
-      el("h3", {}, "Keys"),
-      ...rows.map(([keys, words]) =>
-        el("div", {}, el("span", {}, ...keys.map((key: string) => el("kbd", {}, key))), words),
-      ),
-      el("button", { onclick: () => this.dialog.close() }, "Close"),
-    );
     // Images may have failed before this listener was installed.
-    if (data.first !== this.seen) {
-      const images = shownImages();
-      this.gone.hidden = !images.some((image) => image.complete && !image.naturalWidth);
-    }
+    const failed = (image: HTMLImageElement) => image.complete && !image.naturalWidth;
+    this.draw(data.first === this.seen ? this.missing : shownImages().some(failed));
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
     this.seen = data.first;
-    clearTimeout(this.looking);
-    if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+    clearTimeout(this.waiting);
+    if (data.ahead.length) this.waiting = setTimeout(() => this.fetchAhead(data), AHEAD);
   }
 
   // Load the images of the next page into the browser's cache once those of this page are loaded.
-  fetchAhead(data: GalleryData) {
+  private fetchAhead(data: GalleryData) {
     const shown = shownImages();
     if (data !== this.data) return;
     if (
@@ -110,7 +84,7 @@ class Gallery {
           (image.loading === "lazy" && image.getBoundingClientRect().top > innerHeight),
       )
     ) {
-      this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+      this.waiting = setTimeout(() => this.fetchAhead(data), AHEAD);
       return;
     }
     for (const index of data.ahead)
@@ -118,7 +92,7 @@ class Gallery {
   }
 
   // Focus the first tile; the tiles of an answer arrive shortly after the data.
-  focusFirst(patience: number) {
+  private focusFirst(patience: number) {
     const first = document.querySelector(TILES) as HTMLElement | null;
     if (first && Number(first.dataset.index) === this.data.first) {
       this.refocus = false;
@@ -126,7 +100,7 @@ class Gallery {
     } else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
   }
 
-  click(event: MouseEvent) {
+  private click(event: MouseEvent) {
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     const closest = (selector: string) =>
       event.target instanceof Element
@@ -141,7 +115,7 @@ class Gallery {
     this.tell("query", Number(link.dataset.index));
   }
 
-  press(event: KeyboardEvent) {
+  private press(event: KeyboardEvent) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const at = event.composedPath()[0];
     if (!(at instanceof Element) || at.closest(TYPING)) return;
@@ -150,7 +124,7 @@ class Gallery {
     const done = () => event.preventDefault();
     if (event.key === "?") {
       done();
-      this.dialog.showModal();
+      this.root.querySelector("dialog")?.showModal();
     } else if (
       event.key.startsWith("Arrow") &&
       (tile || (event.key === "ArrowRight" && at === document.body))
@@ -174,7 +148,7 @@ class Gallery {
     }
   }
 
-  move(tile: HTMLElement | null, key: string) {
+  private move(tile: HTMLElement | null, key: string) {
     const tiles = [...document.querySelectorAll(TILES)] as HTMLElement[];
     if (!tile) return tiles[0]?.focus();
     if (key === "ArrowLeft" || key === "ArrowRight")
@@ -198,6 +172,38 @@ class Gallery {
   }
 }
 
+// Button and list of the keys that this page handles.
+const Keys = ({ keys: handled, missing }: { keys: string[]; missing: boolean }) => {
+  const more = Object.entries(MORE).flatMap(([name, row]) => (handled.includes(name) ? [row] : [])),
+    rows: Row[] = [...KEYS, ...more, [["?"], "these keys"]],
+    dialog = useRef<HTMLDialogElement>(null);
+  return (
+    <>
+      <style>{STYLE}</style>
+      <button class="keys" title="Keys (?)" onClick={() => dialog.current?.showModal()}>
+        Keys <kbd>?</kbd>
+      </button>
+      <p class="gone" role="status" hidden={!missing}>
+        Images are missing because the run or its data set was removed. Reload the page.
+      </p>
+      <dialog ref={dialog} aria-label="Keys">
+        <h3>Keys</h3>
+        {rows.map(([keys, words]) => (
+          <div key={words}>
+            <span>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </span>
+            {words}
+          </div>
+        ))}
+        <button onClick={() => dialog.current?.close()}>Close</button>
+      </dialog>
+    </>
+  );
+};
+
 const STYLE = `
 :host, div { font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color); }
 button { font: inherit; font-size: 13px; color: var(--st-text-color); background: none; cursor: pointer;
@@ -217,7 +223,7 @@ dialog button { margin-top: 12px; }
 
 const galleries: WeakMap<HTMLElement, Gallery> = new WeakMap();
 
-export function render(component: Mounted<GalleryData> & { setTriggerValue: SetState }) {
+export function render(component: Mounted<GalleryData>) {
   const root = component.parentElement;
   const gallery = galleries.get(root) ?? new Gallery(root);
   galleries.set(root, gallery);
