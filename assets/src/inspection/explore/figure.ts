@@ -92,6 +92,7 @@ export function createFigure(map: Explore, points: HTMLCanvasElement): Figure<nu
   const figure = new Figure<number>(spec),
     { canvas } = figure;
   canvas.before(points);
+  figure.tools.remove(); // those of page.tsx are below the card
   canvas.setAttribute("role", "application");
   canvas.addEventListener("pointercancel", () => dropLasso(map));
   canvas.addEventListener("dblclick", () => showAll(map));
