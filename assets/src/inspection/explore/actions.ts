@@ -99,12 +99,10 @@ export function enclose(map: Explore, add: boolean) {
     found = enclosed(map, add);
   cancelAnimationFrame(map.foreseen);
   map.foreseen = 0;
-  batch(() => {
-    dropLasso(map);
-    if (!found) return;
-    report(map, { polygon: packed(found.polygon), frame, add });
-    select(map, found.mask);
-  });
+  if (!found) return dropLasso(map);
+  map.s.line.value = null;
+  report(map, { polygon: packed(found.polygon), frame, add });
+  select(map, found.mask);
 }
 
 // Select a point, or no longer.
@@ -122,9 +120,17 @@ const report = (map: Explore, message: Lasso) => map.tell("lasso", { ...message,
 
 // Show the browser's result at once; Python computes the same selection and stores it.
 function select(map: Explore, mask: Mask) {
-  const some = mask.includes(1);
-  map.selection = some ? "pending" : null;
-  map.s.mask.value = some ? mask : null;
+  const { s } = map,
+    count = mask.reduce((sum, bit) => sum + bit, 0);
+  map.selection = count ? "pending" : null;
+  s.count.value = count;
+  // show the number before 60,000 points are filtered, counted and drawn
+  requestAnimationFrame(() =>
+    batch(() => {
+      s.preview.value = null;
+      s.mask.value = count ? mask : null;
+    }),
+  );
 }
 
 // Show the selection that Python has stored, unless a later one is on its way.
@@ -135,6 +141,7 @@ export async function applySelection(map: Explore, seq: number, id: string | nul
   const mask = id ? await loadSelection(map, id, count) : null;
   if (map.selection !== id) return;
   map.s.mask.value = mask;
+  map.s.count.value = mask?.reduce((sum, bit) => sum + bit, 0) ?? 0;
   map.canvas.dataset.selection = id ?? "";
 }
 

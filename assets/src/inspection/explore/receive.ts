@@ -59,6 +59,7 @@ function setPoints(map: Explore, cloud: Cloud) {
     for (const part of [s.mask, s.preview, s.line, s.card, s.sample]) part.value = null;
     for (const part of [s.columns, s.failed, s.contours]) part.value = {};
     s.hovered.value = -1;
+    s.count.value = 0;
     s.marked.value = [];
     s.tags.value = readTags(null, cloud.count);
     s.cloud.value = cloud;

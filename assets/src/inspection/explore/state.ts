@@ -44,6 +44,7 @@ export function createState(first: MapData) {
     revealed: signal<ReadonlySet<string>>(new Set()), // metadata columns that list their values
     // -- selection
     mask: signal<Mask | null>(null),
+    count: signal(0), // selected points
     preview: signal<Mask | null>(null), // points inside the unfinished lasso
     line: signal<number[][] | null>(null), // corners of the unfinished lasso
     // -- points

@@ -103,8 +103,7 @@ export function Tools() {
 
 // Number of the selected points.
 function Selected() {
-  const { s } = useMap(),
-    count = useComputed(() => s.mask.value?.reduce((sum, bit) => sum + bit, 0) ?? 0),
+  const { count } = useMap().s,
     text = useComputed(() => (count.value ? `${numberText(count.value)} selected` : ""));
   return (
     <output class="count" aria-label="selected" data-count={count}>
