@@ -1,5 +1,4 @@
-// Hit testing: what is nearest to the pointer.
-import { quadtree } from "d3-quadtree";
+// Hit testing: the point nearest to the pointer.
 
 /**
  * Return the key of the point nearest to a pixel, or undefined if all are farther than `reach`
@@ -17,22 +16,4 @@ export function nearest<K>(
     if (distance <= least) [best, least] = [key, distance];
   }
   return best;
-}
-
-/** Search among many points: indices into `xs` and `ys`, found in logarithmic time. */
-export class PointIndex {
-  private readonly tree;
-
-  /** Points whose x or y is not a number are left out. */
-  constructor(xs: ArrayLike<number>, ys: ArrayLike<number>) {
-    this.tree = quadtree<number>()
-      .x((i) => xs[i])
-      .y((i) => ys[i])
-      .addAll(Array.from(xs, (_, i) => i));
-  }
-
-  /** Return the index of the point nearest to (x, y), or undefined if none is within `reach`. */
-  nearest(x: number, y: number, reach = Infinity): number | undefined {
-    return this.tree.find(x, y, reach);
-  }
 }

@@ -3,7 +3,7 @@
 import type { Stage } from "./stage.tsx";
 import type { Carded } from "../film/card.ts";
 import type { Presentable, Presentation } from "../types.ts";
-import { el, save } from "../dom.ts";
+import { save } from "../dom.ts";
 
 export const KEY = "t"; // t for theatre
 let offered: { app: Presentable; about: Presentation } | null = null;
@@ -83,34 +83,3 @@ export async function film(app: Carded) {
   const { openFilmDialog } = await import("../film/film.tsx");
   openFilmDialog(app);
 }
-
-// Return the buttons for presentation and recording among the exports; none if the page has no
-// presentation.
-export const presentButton = (app: Carded) =>
-  app.data.present
-    ? [
-        el(
-          "button",
-          {
-            class: "present",
-            title: `Show the figure in the whole window (${KEY.toUpperCase()})`,
-            onclick: () => enter(),
-          },
-          "Present",
-        ),
-        el(
-          "button",
-          { class: "film", title: "Record a film for slides", onclick: () => film(app) },
-          "Film",
-        ),
-        el(
-          "button",
-          {
-            class: "card-image",
-            title: "Picture of 1200 × 630 pixels",
-            onclick: () => shareCard(app),
-          },
-          "Share card",
-        ),
-      ]
-    : [];
