@@ -100,7 +100,6 @@ export function enclose(map: Explore, add: boolean) {
   cancelAnimationFrame(map.foreseen);
   map.foreseen = 0;
   if (!found) return dropLasso(map);
-  map.s.line.value = null;
   report(map, { polygon: packed(found.polygon), frame, add });
   select(map, found.mask);
 }
@@ -127,6 +126,7 @@ function select(map: Explore, mask: Mask) {
   // show the number before 60,000 points are filtered, counted and drawn
   requestAnimationFrame(() =>
     batch(() => {
+      s.line.value = null;
       s.preview.value = null;
       s.mask.value = count ? mask : null;
     }),
