@@ -31,7 +31,7 @@ MEASURE = """() => {
         text: box.querySelector("annotation").textContent,
         beyond: box.scrollWidth - box.clientWidth,
         hint: style.overflowX === "auto" && style.maskImage.includes("gradient")
-          && parseFloat(style.getPropertyValue("--right")) > 20,
+          && parseFloat(style.getPropertyValue("--fade-right")) > 20,
         outside: box.getBoundingClientRect().right - innerWidth,
         subscripts: [...box.querySelectorAll(".msupsub .mtight")].map((node) => size(node) / size(base)),
         face: document.fonts.check("16px KaTeX_Math") && [...box.querySelectorAll(".mathnormal")]

@@ -12,8 +12,6 @@ import { Figure } from "../../../kit/figure/figure.ts";
 import { plane, rounded } from "../../../kit/figure/view.ts";
 import { paint, rasterise } from "../../../kit/plane/paint.ts";
 
-const STEP = 1.25; // of the buttons that zoom
-
 /** Numbers at the place under the pointer. */
 export interface Chip {
   place: Place;
@@ -66,8 +64,9 @@ export function createPlane(app: Compare, spec: PlaneSpec): Plane {
   });
   const made: Plane = { figure, chip: signal(null) },
     over = div("over");
-  render(<Over plane={made} zoom={first} />, over);
+  render(<Pointer {...made} />, over);
   figure.root.append(over);
+  if (!first) figure.tools.remove();
   return made;
 }
 
@@ -77,23 +76,7 @@ export function setField(to: Plane, field: Painted, theme: Theme): void {
   to.rasters = rasterise(field, theme, field.signed);
 }
 
-// Elements over the canvas: buttons to zoom, the place under the pointer with its numbers.
-const Over = ({ plane: { figure, chip }, zoom }: { plane: Plane; zoom: boolean }) => (
-  <>
-    {zoom && (
-      <div class="zoom">
-        <button aria-label="zoom in" title="zoom in" onClick={() => figure.zoom(1 / STEP)}>
-          +
-        </button>
-        <button aria-label="zoom out" title="zoom out" onClick={() => figure.zoom(STEP)}>
-          −
-        </button>
-      </div>
-    )}
-    <Pointer figure={figure} chip={chip} />
-  </>
-);
-
+// Mark and numbers of the place under the pointer.
 function Pointer({ figure, chip: { value } }: Omit<Plane, "field" | "rasters">) {
   if (!value) return null;
   const [x, y] = figure.view.to(value.place);
