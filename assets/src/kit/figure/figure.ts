@@ -212,7 +212,7 @@ export class Figure<Hit = unknown> {
 
   private rest(): void {
     this.spec.change?.("end");
-    this.invalidate();
+    requestAnimationFrame(() => this.invalidate()); // a frame later, so that texts change at once
     this.announce();
   }
 
