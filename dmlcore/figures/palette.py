@@ -43,6 +43,5 @@ def custom_properties() -> str:
     rows = [
         f"--{''.join(f'-{x.lower()}' if x.isupper() else x for x in role)}:light-dark({light[role]},{dark[role]})"
         for role in light
-        if (plain := role.removesuffix("Text")) == role or (light[plain], dark[plain]) != (light[role], dark[role])
     ]
     return f":root{{{';'.join(rows)}}}"

@@ -44,10 +44,6 @@ export const LISTS = Object.fromEntries(
 // Return all roles as CSS custom properties: --positive, --positive-text, --right, ...
 export const customProperties = () =>
   (Object.entries(INK.light) as [Role, string][])
-    .filter(([role, light]) => {
-      const plain = role.replace(/Text$/, "") as Role;
-      return role === plain || light !== INK.light[plain] || INK.dark[role] !== INK.dark[plain];
-    })
     .map(([role, light]) => {
       const name = role.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
       return `--${name}:light-dark(${light},${INK.dark[role]})`;
