@@ -89,6 +89,33 @@ export function halo(
   ctx.fillText(text, x, y);
 }
 
+// Stroke a path once per [colour, width], the outline first, so that it stands out from any field.
+export function strokeOutlined(
+  ctx: Context,
+  strokes: readonly (readonly [colour: string, width: number])[],
+  trace: () => void,
+) {
+  for (const [colour, width] of strokes) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.beginPath();
+    trace();
+    ctx.stroke();
+  }
+}
+
+// Stroke a straight line in the same way.
+export const lineOutlined = (
+  ctx: Context,
+  from: readonly number[],
+  to: readonly number[],
+  strokes: readonly (readonly [colour: string, width: number])[],
+) =>
+  strokeOutlined(ctx, strokes, () => {
+    ctx.moveTo(from[0], from[1]);
+    ctx.lineTo(to[0], to[1]);
+  });
+
 // span: above 0
 export function niceStep(span: number, most: number = 6) {
   const raw = span / most,

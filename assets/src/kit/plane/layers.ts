@@ -1,7 +1,7 @@
 // Layers over the field: arrows, circles, lines and points of the triplet.
 import type { At, Box, Discs, Mining, Painted, Scene } from "./types.ts";
 import type { Context, Ink, Point } from "../types.ts";
-import { LETTER, POINTS, halo } from "../colours.ts";
+import { LETTER, POINTS, halo, lineOutlined } from "../colours.ts";
 
 // Return the colour of an arrow, dark on light fields and light on dark ones, so that it is legible
 // without an outline.
@@ -152,17 +152,10 @@ export function cutLine(ctx: Context, scene: Scene, at: At, ink: Ink) {
   const [x0, y0, x1, y1] = scene.line,
     from = at([x0, y0]),
     to = at([x1, y1]);
-  for (const [colour, width] of [
+  lineOutlined(ctx, from, to, [
     [ink.rim, 4],
     [ink.disc, 2],
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = width;
-    ctx.beginPath();
-    ctx.moveTo(...from);
-    ctx.lineTo(...to);
-    ctx.stroke();
-  }
+  ]);
   for (const [x, y] of [from, to]) {
     ctx.fillStyle = ink.disc;
     ctx.strokeStyle = ink.rim;
@@ -201,26 +194,31 @@ export function edges(ctx: Context, at: (name: Point) => [x: number, y: number],
   ctx.setLineDash([]);
 }
 
+// Draw the mark of a point of a triplet: a disc of 10 px, for the negative a square, with its letter.
+export function pointMark(ctx: Context, name: Point, [x, y]: readonly number[], ink: Ink) {
+  ctx.fillStyle = ink[name];
+  ctx.strokeStyle = ink.rim;
+  ctx.lineWidth = 2.5;
+  ctx.beginPath();
+  if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18);
+  else ctx.arc(x, y, 10, 0, 2 * Math.PI);
+  ctx.fill();
+  ctx.stroke();
+  ctx.font = "700 12px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = ink.rim;
+  ctx.fillText(LETTER[name], x, y + 0.5);
+}
+
 export function points(ctx: Context, scene: Pick<Scene, Point | "probe">, at: At, ink: Ink) {
   for (const name of POINTS) {
-    const [x, y] = at(scene[name]);
-    ctx.fillStyle = ink[name];
-    ctx.strokeStyle = ink.rim;
-    ctx.lineWidth = 2.5;
-    ctx.beginPath();
-    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18);
-    else ctx.arc(x, y, 10, 0, 2 * Math.PI);
-    ctx.fill();
-    ctx.stroke();
+    const place = at(scene[name]);
+    pointMark(ctx, name, place, ink);
     if (name === scene.probe) {
       ctx.strokeStyle = ink[name];
       ctx.lineWidth = 1.5;
-      circle(ctx, [x, y], 15);
+      circle(ctx, place, 15);
     }
-    ctx.font = "700 12px system-ui, sans-serif";
-    ctx.textAlign = "center";
-    ctx.textBaseline = "middle";
-    ctx.fillStyle = ink.rim;
-    ctx.fillText(LETTER[name], x, y + 0.5);
   }
 }

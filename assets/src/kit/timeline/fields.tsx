@@ -1,5 +1,5 @@
 // Numbers of the state of a player; another number restarts it.
-import { IntegerBox } from "../panel/panel.tsx";
+import { IntegerBox, Switches } from "../panel/panel.tsx";
 
 const MOST_SEED = 2 ** 31 - 1;
 
@@ -47,4 +47,22 @@ export const SeedField = ({
       </button>
     </span>
   </label>
+);
+
+// Switches of the marks that a player paints.
+export const ShownSwitches = <K extends string>({
+  player,
+  rows,
+}: {
+  player: { shown: Record<K, boolean>; invalidate(): void };
+  rows: Parameters<typeof Switches<K>>[0]["rows"];
+}) => (
+  <Switches
+    shown={player.shown}
+    rows={rows}
+    onChange={(key, on) => {
+      player.shown[key] = on;
+      player.invalidate();
+    }}
+  />
 );

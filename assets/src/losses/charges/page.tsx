@@ -16,12 +16,11 @@ import {
   Presets,
   Readouts,
   Section,
-  Switches,
   Transport,
   Control,
   clamp,
 } from "../../kit/panel/panel.tsx";
-import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
+import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
 
 const RATE = {
   name: "step size",
@@ -177,14 +176,7 @@ function Controls({ app }: { app: Charges }) {
         </div>
       </Section>
       <Section name="shown" title="Shown">
-        <Switches
-          shown={app.shown}
-          rows={SHOWN}
-          onChange={(key, on) => {
-            app.shown[key] = on;
-            app.invalidate();
-          }}
-        />
+        <ShownSwitches player={app} rows={SHOWN} />
       </Section>
       <Section name="take" title="Export">
         <div class="pills">

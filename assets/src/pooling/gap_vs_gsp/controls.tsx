@@ -1,11 +1,11 @@
 // Panel of GAP vs GSP.
 import type { GapOrGsp } from "./gap_vs_gsp.ts";
 import type { Limit, Setting, Shown } from "./types.ts";
-import { Control, Panel, Section, Switches, clamp } from "../../kit/panel/panel.tsx";
+import { Control, Panel, Section, clamp } from "../../kit/panel/panel.tsx";
 import { save } from "../../kit/dom.ts";
 import { sheet } from "../../kit/figure/sheet.ts";
 import { brief } from "../../kit/plot.ts";
-import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
+import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
 import { clone } from "../../kit/timeline/player.ts";
 import { SIDES } from "./history.ts";
 import { Signs } from "./signs.tsx";
@@ -117,14 +117,7 @@ export function Controls({ app }: { app: GapOrGsp }) {
             />
           </div>
         )}
-        <Switches
-          shown={app.shown}
-          rows={SHOWN}
-          onChange={(key, on) => {
-            app.shown[key] = on;
-            app.invalidate();
-          }}
-        />
+        <ShownSwitches player={app} rows={SHOWN} />
       </Section>
       <Section name="legend" title="Signs">
         <Signs theme={app.theme} bound={options.bound} />

@@ -2,7 +2,7 @@
 import type { At, Box, Look, One, Plane } from "./types.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
-import { halo, INK, LISTS, niceStep } from "../../kit/colours.ts";
+import { halo, INK, LISTS, niceStep, lineOutlined } from "../../kit/colours.ts";
 import { plane as planeView } from "../../kit/figure/view.ts";
 
 // Colour, marker shape and dash pattern of each shown class.
@@ -194,17 +194,15 @@ export function points(
 
 // Draw a line from the average (ring) to the combination of prototypes (diamond).
 export function arrow(ctx: Context, [x, y]: number[], [u, v]: number[], ink: Ink, r: number) {
-  for (const [wide, colour] of [
-    [6, ink.page],
-    [2.4, ink.text],
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = wide;
-    ctx.beginPath();
-    ctx.moveTo(x, y);
-    ctx.lineTo(u, v);
-    ctx.stroke();
-  }
+  lineOutlined(
+    ctx,
+    [x, y],
+    [u, v],
+    [
+      [ink.page, 6],
+      [ink.text, 2.4],
+    ],
+  );
   for (const [kind, px, py, fill] of [
     ["circle", x, y, ink.page],
     ["diamond", u, v, ink.text],

@@ -2,7 +2,7 @@
 import type { To, TransportAnswer } from "./types.ts";
 import type { Context, Ink, Place, Theme } from "../../kit/types.ts";
 import { drawing } from "../../kit/dom.ts";
-import { INK, halo, rampColour, rgb } from "../../kit/colours.ts";
+import { INK, halo, rampColour, rgb, strokeOutlined } from "../../kit/colours.ts";
 
 export const SIDE = 10,
   STEPS = 160,
@@ -200,14 +200,14 @@ export function pins(
   ctx.textBaseline = "middle";
   const [bx, by] = to(planeOf(brush));
   ctx.fillStyle = colourOf(brush, theme);
-  for (const [colour, width] of [
-    [ink.page, 5],
-    [INK[theme].accent, 2],
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = width;
-    ctx.strokeRect(bx - 6.5, by - 6.5, 13, 13);
-  }
+  strokeOutlined(
+    ctx,
+    [
+      [ink.page, 5],
+      [INK[theme].accent, 2],
+    ],
+    () => ctx.rect(bx - 6.5, by - 6.5, 13, 13),
+  );
   ctx.fillRect(bx - 5.5, by - 5.5, 11, 11);
   prototypes.forEach((code, i) => {
     const at = to(planeOf(code));
@@ -266,17 +266,17 @@ function drawPooled(ctx: Context, places: Place[], to: To, ink: Ink) {
   ];
   places.forEach((place, i) => {
     const [x, y] = to(place);
-    for (const [colour, width] of [
-      [ink.rim, 5],
-      [ink.text, 2.2],
-    ] as const) {
-      ctx.beginPath();
-      shapes[i](x, y, 5);
-      ctx.closePath();
-      ctx.strokeStyle = colour;
-      ctx.lineWidth = width;
-      ctx.stroke();
-    }
+    strokeOutlined(
+      ctx,
+      [
+        [ink.rim, 5],
+        [ink.text, 2.2],
+      ],
+      () => {
+        shapes[i](x, y, 5);
+        ctx.closePath();
+      },
+    );
   });
 }
 

@@ -2,6 +2,7 @@
 import type { Triplet } from "./types.ts";
 import type { Context, Ink, Place } from "../../../kit/types.ts";
 import { halo } from "../../../kit/colours.ts";
+import { pointMark } from "../../../kit/plane/layers.ts";
 
 /** Draw a triplet. Distance from the centre is the angle to the anchor; the rim is its antipode. */
 export function paintTriplet(
@@ -48,22 +49,7 @@ export function paintTriplet(
   path([[0, 0], p], ink.positive, []);
   path([[0, 0], n], ink.negative, [4, 4]);
   path(arc, ink.negative, [4, 4]);
-  for (const [name, letter, at] of [
-    ["anchor", "A", [0, 0]],
-    ["positive", "P", p],
-    ["negative", "N", n],
-  ] as const) {
-    const [x, y] = to(at);
-    ctx.fillStyle = ink[name];
-    ctx.strokeStyle = ink.rim;
-    ctx.lineWidth = 2;
-    ctx.beginPath();
-    if (name === "negative") ctx.rect(x - 8, y - 8, 16, 16);
-    else ctx.arc(x, y, 9, 0, 2 * Math.PI);
-    ctx.fill();
-    ctx.stroke();
-    ctx.fillStyle = ink.rim;
-    ctx.font = "700 11px system-ui, sans-serif";
-    ctx.fillText(letter, x, y + 0.5);
-  }
+  pointMark(ctx, "anchor", to([0, 0]), ink);
+  pointMark(ctx, "positive", to(p), ink);
+  pointMark(ctx, "negative", to(n), ink);
 }

@@ -1,7 +1,7 @@
 // Forces on the three points of the globe.
 import type { At, Label, Look, Scene, SphereAnswer, Vector } from "./types.ts";
 import type { Context, Ink, Point } from "../../../kit/types.ts";
-import { POINTS } from "../../../kit/colours.ts";
+import { POINTS, lineOutlined } from "../../../kit/colours.ts";
 import { along, cross, dot } from "./projection.ts";
 
 // Return the length of a force on screen, in radii: proportional if small, never longer than the
@@ -74,20 +74,11 @@ function cone(ctx: Context, from: Vector, t: Vector, length: number, view: Look,
     radius = head * 0.36,
     tip = along(from, length, t),
     neck = along(from, length - head, t);
-  const [x0, y0] = at(from),
-    [x1, y1] = at(neck);
   ctx.lineCap = "round";
-  for (const [colour, width] of [
+  lineOutlined(ctx, at(from), at(neck), [
     [ink.rim, 7],
     [ink.force, 4.2],
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = width;
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.lineTo(x1, y1);
-    ctx.stroke();
-  }
+  ]);
   ctx.lineCap = "butt";
   const side = Math.abs(t[2]) < 0.9 ? cross(t, [0, 0, 1]) : cross(t, [1, 0, 0]),
     norm = Math.hypot(...side),
