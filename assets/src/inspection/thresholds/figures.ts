@@ -1,9 +1,9 @@
 // Figures of the Thresholds page: distributions of both kinds of pairs, and rates of each class.
-import type { Axis } from "../../kit/chart/axis.ts";
+import type { Axis } from "../../kit/figure/axes.ts";
 import type { Stroke } from "../../kit/chart/pen.ts";
 import type { Theme } from "../../kit/types.ts";
 import type { Curves, Kind, Rate, Side } from "./types.ts";
-import { position, valueAt } from "../../kit/chart/axis.ts";
+import { position, valueAt } from "../../kit/figure/axes.ts";
 import { Pen } from "../../kit/chart/pen.ts";
 import { bars } from "./curves.ts";
 

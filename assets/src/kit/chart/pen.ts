@@ -1,8 +1,8 @@
 // Pen that draws on the canvas of a chart, in units of its axes.
 import type { Context, Ink, Theme } from "../types.ts";
-import type { Axis, Tick } from "./axis.ts";
+import type { Axis, Tick } from "../figure/axes.ts";
 import { INK, halo } from "../colours.ts";
-import { position, ticks } from "./axis.ts";
+import { position, ticks } from "../figure/axes.ts";
 
 export interface Frame {
   width: number; // CSS pixels, like `pad`

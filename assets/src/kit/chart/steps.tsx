@@ -7,7 +7,7 @@ import { INK, niceStep } from "../colours.ts";
 import { div, drawing } from "../dom.ts";
 import { scrubbed, within } from "../hand.ts";
 import { brief } from "../plot.ts";
-import { valueAt } from "./axis.ts";
+import { valueAt } from "../figure/axes.ts";
 import { Pen } from "./pen.ts";
 
 export interface Line {

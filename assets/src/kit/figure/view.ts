@@ -1,6 +1,6 @@
 // Views: mappings between the places of a figure and the pixels of its canvas.
-import type { Axis } from "../chart/axis.ts";
-import { position, valueAt } from "../chart/axis.ts";
+import type { Axis } from "./axes.ts";
+import { position, valueAt } from "./axes.ts";
 
 /** A rectangle of a canvas, in pixels. */
 export interface Area {

@@ -2,12 +2,12 @@
 // a cut. Without a GPU, a second animated canvas would cost the plane one frame in four; a changed
 // path costs next to nothing.
 import type { JSX } from "preact";
-import type { Axis } from "../chart/axis.ts";
+import type { Axis } from "../figure/axes.ts";
 import type { Theme } from "../types.ts";
 import type { Field, Scene } from "./types.ts";
 import { render } from "preact";
 import { useMemo } from "preact/hooks";
-import { position, ticks } from "../chart/axis.ts";
+import { position, ticks } from "../figure/axes.ts";
 import { INK } from "../colours.ts";
 
 const SIZE = { width: 380, height: 190 },

@@ -1,10 +1,10 @@
 // Four charts below the maps: the gate, its bias, convergence, and the share of the informative
 // pixels over epsilon.
 import type { ComponentChildren } from "preact";
-import type { Axis } from "../../kit/chart/axis.ts";
+import type { Axis } from "../../kit/figure/axes.ts";
 import type { Theme } from "../../kit/types.ts";
 import type { TransportAnswer } from "./types.ts";
-import { valueAt } from "../../kit/chart/axis.ts";
+import { valueAt } from "../../kit/figure/axes.ts";
 import { Pen } from "../../kit/chart/pen.ts";
 import { tidy } from "../../kit/dom.ts";
 import type { Paint } from "../../kit/panel/painting.tsx";
