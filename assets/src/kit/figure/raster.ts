@@ -1,6 +1,6 @@
-// Values that Python computes on a square grid of nodes, as images, and lines between its places.
-// Rows run upwards, as in the plane.
-import type { Context, Theme } from "../types.ts";
+// Values that Python computes on a square grid of nodes, as images; masks, as a hatched veil; and
+// lines between its places. Rows run upwards, as in the plane.
+import type { Context, Ink, Theme } from "../types.ts";
 import { rampColour, signedColour } from "../colours.ts";
 import { drawing } from "../dom.ts";
 
@@ -75,4 +75,49 @@ export function polylines(
     }
   ctx.stroke();
   return at;
+}
+
+const tiles: Map<Ink, OffscreenCanvas> = new Map();
+
+/** Return the pattern that hatches places without a force. */
+export function stripes(ctx: Context, ink: Ink) {
+  let tile = tiles.get(ink);
+  if (!tile) {
+    tile = new OffscreenCanvas(9, 9);
+    const t = drawing(tile);
+    t.fillStyle = ink.veil;
+    t.fillRect(0, 0, 9, 9);
+    t.strokeStyle = ink.hatch;
+    t.beginPath();
+    for (const x of [-9, 0, 9]) {
+      t.moveTo(x - 1, 10);
+      t.lineTo(x + 10, -1);
+    }
+    t.stroke();
+    tiles.set(ink, tile);
+  }
+  return ctx.createPattern(tile, "repeat") as CanvasPattern;
+}
+
+let overlay: OffscreenCanvas | undefined;
+
+/** Veil and hatch a canvas of `size` CSS pixels where `mask`, placed in a square, is opaque. */
+export function veiled(
+  ctx: Context,
+  size: number,
+  mask: CanvasImageSource,
+  { left, top, side }: Square,
+  ink: Ink,
+) {
+  const scale = ctx.getTransform().a,
+    pixels = Math.round(size * scale);
+  if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
+  const o = drawing(overlay);
+  o.setTransform(scale, 0, 0, scale, 0, 0);
+  o.globalCompositeOperation = "copy";
+  o.fillStyle = stripes(o, ink);
+  o.fillRect(0, 0, size, size);
+  o.globalCompositeOperation = "destination-in";
+  o.drawImage(mask, left, top, side, side);
+  ctx.drawImage(overlay, 0, 0, size, size);
 }

@@ -3,8 +3,7 @@
 import type { Box, Extra, Painted, Rasters, Scene } from "./types.ts";
 import type { Context, Ink, Theme } from "../types.ts";
 import { INK, halo, rampColour, signedColour } from "../colours.ts";
-import { bitmap, coloured, masked, polylines } from "../figure/raster.ts";
-import { stripes, veiled } from "../veil.ts";
+import { bitmap, coloured, masked, polylines, stripes, veiled } from "../figure/raster.ts";
 import { grid, numbers } from "../figure/axes.ts";
 import { plane } from "../figure/view.ts";
 import { edgeForces, hoverMark, resultants } from "./forces.ts";

@@ -4,9 +4,8 @@ import type { Square } from "../../../kit/figure/raster.ts";
 import type { View } from "../../../kit/figure/view.ts";
 import type { Context, Ink, Place, Point, Theme } from "../../../kit/types.ts";
 import { halo, rampColour } from "../../../kit/colours.ts";
-import { bitmap, coloured, masked, polylines } from "../../../kit/figure/raster.ts";
+import { bitmap, coloured, masked, polylines, veiled } from "../../../kit/figure/raster.ts";
 import { chart } from "../../../kit/figure/view.ts";
-import { veiled } from "../../../kit/veil.ts";
 
 const RANGE = { low: -180, high: 180 },
   MARGIN = { left: 46, right: 12, top: 12, bottom: 46 };
