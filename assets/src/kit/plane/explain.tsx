@@ -8,7 +8,6 @@ import { div, el, onward, stateOf, tidy } from "../dom.ts";
 import { POINTS } from "../colours.ts";
 import { Foreign, Formula, IntegerBox, Letter, Prose, mountPanel } from "../panel/panel.tsx";
 import { chart } from "./charts.tsx";
-import { clamping } from "./numbers.ts";
 
 const LETTERS = { anchor: "A", positive: "P", negative: "N" };
 const COLUMNS = ["", "pull A–P", "push A–N", "push P–N", "other", "sum x", "sum y"];
@@ -90,6 +89,18 @@ function Head({ app: { schema, scene, data } }: { app: Fields }) {
       )}
     </>
   );
+}
+
+// Return how a loss follows from its energy E, and which triplets have no gradient.
+// positive: E is above 0 for every triplet
+// m2: upper clamp; null: none
+export function clamping(positive: boolean, m2: number | null) {
+  if (positive && m2 === null) return "The loss is E, which is above 0 for every triplet.";
+  if (positive)
+    return `The loss is E, clipped at ${tidy(m2)}; above, the gradient is 0. E is above 0 for every triplet.`;
+  return m2 === null
+    ? "The loss is E clipped at 0: only triplets with E > 0 have a gradient."
+    : `The loss is E clipped to [0, ${tidy(m2)}]: outside this range the gradient is 0.`;
 }
 
 function Values({

@@ -4,7 +4,6 @@ import type { At, Extra, Hover, Painted, Scene } from "./types.ts";
 import type { Context, Ink, Place } from "../types.ts";
 import { POINTS, halo } from "../colours.ts";
 import { circle } from "./layers.ts";
-import { numberPlace } from "./numbers.ts";
 
 // Return the length of an arrow in px: 85 px for a force of 1 in a plane of 568 px, growing ever
 // more slowly; the number at the arrow gives the magnitude. With a scale (px per unit):
@@ -44,6 +43,65 @@ function arrow(
     ctx.fill();
   }
   return [tx, ty];
+}
+
+type Spot = { left: number; top: number; align: CanvasTextAlign };
+type Rect = { left: number; top: number; right: number; bottom: number };
+
+// Return the position of an arrow's number: beyond its tip, or at the side of the arrow if the
+// frame, a point, another number or a button is in the way.
+// u: direction of the arrow, of length 1
+// size: of the frame, px
+// others: numbers already placed
+// covered: area covered by buttons
+export function numberPlace(
+  from: readonly number[],
+  tip: readonly number[],
+  u: readonly number[],
+  size: number,
+  points: readonly (readonly number[])[],
+  others: readonly Spot[],
+  covered?: Rect | null,
+): Spot {
+  const wide = 32,
+    high = 16,
+    floor = size - 20; // the numbers of the axis are below this
+  const begin = ({ left, align }: Spot) =>
+    left - { left: 0, center: wide / 2, right: wide }[align as "left"];
+  const free = (place: Spot) => {
+    const x = begin(place);
+    const off = (px: number, py: number) =>
+      Math.hypot(px - Math.min(Math.max(px, x), x + wide), py - place.top);
+    return (
+      x >= 2 &&
+      x + wide <= size - 2 &&
+      place.top >= 8 &&
+      place.top <= floor &&
+      !(
+        covered &&
+        x < covered.right &&
+        x + wide > covered.left &&
+        place.top - high / 2 < covered.bottom &&
+        place.top + high / 2 > covered.top
+      ) &&
+      points.every(([px, py]) => off(px, py) > 18) &&
+      others.every((l) => Math.abs(begin(l) - x) > wide + 2 || Math.abs(l.top - place.top) >= high)
+    );
+  };
+  const before = (u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center") as CanvasTextAlign;
+  const ahead = { left: tip[0] + u[0] * 10, top: tip[1] + u[1] * 14, align: before };
+  const tries: Spot[] = [ahead];
+  for (const back of [8, 26, 44, 62, 90, 120])
+    for (const side of [1, -1]) {
+      const [nx, ny] = [-u[1] * side, u[0] * side],
+        [x, y] = [tip[0] - u[0] * back, tip[1] - u[1] * back];
+      // too close to the start of the arrow
+      if ((x - from[0]) * u[0] + (y - from[1]) * u[1] < 12) continue;
+      const align = nx < -0.3 ? "right" : nx > 0.3 ? "left" : "center";
+      tries.push({ left: x + nx * 12, top: y + ny * 16, align });
+    }
+  const inside = (v: number, room: number) => Math.min(Math.max(v, room), size - room);
+  return tries.find(free) ?? { ...ahead, left: inside(ahead.left, 34), top: inside(ahead.top, 20) };
 }
 
 export function resultants(
