@@ -91,20 +91,29 @@ export class Lessons {
   // it.
   orbit() {
     const { app } = this,
-      at = orbitOf(app.scene);
-    app.figure.handles.get("anchor")?.classList.add("pulse");
+      { handles, root } = app.figure,
+      at = orbitOf(app.scene),
+      ended = new AbortController();
+    for (const kind of ["pointermove", "pointerdown"])
+      root.addEventListener(kind, () => this.halt(), { capture: true, signal: ended.signal });
+    handles.get("anchor")?.classList.add("pulse");
     this.home = at(1);
-    this.stop = animate(
+    const stop = animate(
       6000,
       (share) => {
         app.scene.negative = at(share);
         app.move();
         if (share < 1) return;
         this.home = null;
+        ended.abort();
         app.rest(false);
       },
       400,
     );
+    this.stop = () => {
+      stop();
+      ended.abort();
+    };
   }
 
   // Return the same motion for a recording.

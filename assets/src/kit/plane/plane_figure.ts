@@ -50,9 +50,6 @@ export function planeFigure(app: Fields): Figure {
     legend: () => legend(app),
     describe: () => app.readout.summary,
   });
-  // The negative that circles stops as soon as the pointer moves.
-  for (const kind of ["pointermove", "pointerdown"])
-    figure.root.addEventListener(kind, () => app.lessons.halt(), true);
   return figure;
 }
 
