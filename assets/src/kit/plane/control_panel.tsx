@@ -20,7 +20,7 @@ import {
   settingOf,
 } from "../panel/panel.tsx";
 import type { Places } from "../panel/panel.tsx";
-import { marginOf } from "./parameters.ts";
+import { marginOf } from "./edit.ts";
 
 const MU: Parameter = {
   name: "mu",
@@ -190,7 +190,7 @@ const pointActions = (
   },
   onMove(name, axis, x) {
     app.touch();
-    app.scene[name] = app.edit.snapped(name, app.scene[name].with(axis, x));
+    app.scene[name] = app.snapped(name, app.scene[name].with(axis, x));
     app.rest();
     return app.scene[name];
   },

@@ -1,10 +1,22 @@
 // Changes of the scene as a whole: presets, reset, snap, undo and redo.
-import type { Hyper, Place, Point } from "../types.ts";
+import type { Hyper, Schema } from "../types.ts";
 import type { Fields } from "./plane.ts";
 import type { Scene } from "./types.ts";
+import { defaultsOf } from "../panel/values.ts";
 import { History } from "./history.ts";
-import { defaultsOf, marginOf } from "./parameters.ts";
-import { snapNow, snapped } from "./snap.ts";
+import { snapNow } from "./snap.ts";
+
+const OF_THE_NORMALISED = ["s", "r", "rho", "m1"]; // a loss with these has a normalised margin
+
+/**
+ * Return the first kind of margin of a loss. A normalised margin, which Python computes, keeps the
+ * field active while other parameters change.
+ */
+export function marginOf(schema: Schema, loss: string): Pick<Scene, "margin" | "mu"> {
+  const names = schema.losses[loss].controls.map((c) => c.name),
+    has = OF_THE_NORMALISED.every((name) => names.includes(name));
+  return { margin: has ? "normalised" : "raw", mu: null };
+}
 
 export class Edit {
   readonly history: History;
@@ -29,7 +41,7 @@ export class Edit {
   /** Return the default parameters of the loss, with its kind of margin. */
   parameters(): Pick<Scene, "hyper" | "margin" | "mu"> {
     const { schema, scene, variant } = this.app,
-      hyper: Hyper = variant.defaults?.(scene.loss) ?? defaultsOf(schema, scene.loss);
+      hyper: Hyper = variant.defaults?.(scene.loss) ?? defaultsOf(schema.losses[scene.loss]);
     return { hyper, ...marginOf(schema, scene.loss) };
   }
 
@@ -46,11 +58,6 @@ export class Edit {
       { probe, snap } = schema.plain;
     lessons.preset = undefined;
     this.put({ ...this.parameters(), ...this.atHome(), probe, snap });
-  }
-
-  /** Return the place that a point takes when it is moved to another one. */
-  snapped(name: Point, place: Place): Place {
-    return snapped(this.app.scene, name, place, this.app.variant.radius?.() ?? 1);
   }
 
   /** Move the points to where the chosen snap allows them. */

@@ -1,19 +1,18 @@
 // Fields page: a triplet in the field of its loss, with panels. All numbers come from Python.
 //
 //   scene      the state; edit: presets, reset, snap (snap.ts), undo (history.ts)
-//   requests   what Python is asked; answers.ts: what it says
+//   requests   what Python is asked
 //   figure     the canvas with its points, on the kernel of kit/figure (plane_figure.ts, paint.ts)
 //   readout    numbers, notice and charts; panel, explain, lessons: the rest of the page
 //   variant    what another page changes of this (Home, Failures)
-import type { Motion, Schema, SetState, Theme } from "../types.ts";
+import type { Hyper, Motion, Place, Point, Schema, SetState, Theme } from "../types.ts";
 import type { Figure } from "../figure/figure.ts";
 import type { LandscapeSlot } from "../landscape_slot.ts";
 import type { Batch, Field, FieldData, Hover, Scene } from "./types.ts";
 import type { Variant } from "./variant.ts";
 import { carry } from "../carry.ts";
 import { defineComponent, loadStyles, newTheme, receiveFallback } from "../component.ts";
-import { save, still, styled } from "../dom.ts";
-import { receiveField, receiveHover } from "./answers.ts";
+import { save, still, styled, writeAddress } from "../dom.ts";
 import { controlPanel } from "./control_panel.tsx";
 import { Edit } from "./edit.ts";
 import { Explain } from "./explain.tsx";
@@ -21,9 +20,12 @@ import { landscapeOf } from "./landscape.ts";
 import { Lessons } from "./lessons.tsx";
 import { rasterise } from "./paint.ts";
 import { planeFigure } from "./plane_figure.ts";
-import { Readout } from "./readout.ts";
+import { Readout } from "./readout.tsx";
 import { Requests } from "./requests.ts";
+import { snapped } from "./snap.ts";
 import { stageOf } from "./stage.ts";
+
+const ARROW = 130; // length of the longest arrow of the forces along edges, px
 
 export class Fields {
   root: HTMLElement;
@@ -74,8 +76,8 @@ export class Fields {
         extra: () => this.variant.extra?.() ?? {},
         ask: (request) => this.setState("ask", request),
         isStale: (answer) => this.variant.isStale?.(answer) ?? false,
-        receive: (answer) => receiveField(this, answer),
-        receiveHover: ({ hover }) => receiveHover(this, hover),
+        receive: (answer) => this.receive(answer),
+        receiveHover: ({ hover }) => this.readout.showHover(hover),
       },
       this.variant.route ?? "api/field",
     );
@@ -123,7 +125,7 @@ export class Fields {
   move(): void {
     this.sync();
     this.requests.send("moving");
-    this.landscape.follow(false);
+    if (this.scene.landscape) this.landscape.follow(false);
   }
 
   /** End a gesture: request the fine figure and the link. */
@@ -136,11 +138,53 @@ export class Fields {
     this.figure.announce();
   }
 
+  /** Return the place that a point takes when it is moved to another one. */
+  snapped(name: Point, place: Place): Place {
+    return snapped(this.scene, name, place, this.variant.radius?.() ?? 1);
+  }
+
   /** Let the page follow the scene. */
   sync(): void {
     if (!this.figure.busy) this.panel.show();
     this.landscapeButton.ariaPressed = String(this.scene.landscape);
     this.figure.invalidate();
+  }
+
+  // ---- answers of Python
+
+  /** Show a figure: take over what Python has computed for the scene, numbers and the link. */
+  private receive(answer: Field): void {
+    const { scene, requests, panel } = this;
+    this.field = answer;
+    this.rasters = rasterise(answer, this.theme, answer.signed);
+    this.forceScale = forceScale(answer, this.forceScale);
+    if (scene.margin === "normalised") {
+      scene.hyper.m1 = answer.m1;
+      if (scene.mu === null && answer.id === requests.sent) {
+        scene.mu = answer.mu;
+        panel.build();
+        panel.show();
+      }
+    } else if (answer.mu !== null) scene.mu = answer.mu;
+    this.readout.update(answer.query !== undefined);
+    if (answer.query) {
+      this.writeLink(answer.query);
+      const changes = this.figure.busy || requests.link.waiting;
+      if (!changes && adopt(scene, answer.hyper)) {
+        panel.build();
+        this.sync();
+      }
+    }
+    this.variant.onField?.(answer);
+    this.figure.invalidate();
+  }
+
+  private writeLink(query: Record<string, string>): void {
+    const { bare, kept = ["hide", "socket", "grid"], onLink } = this.variant;
+    if (bare) return;
+    this.query = new URLSearchParams(query).toString();
+    writeAddress(this.query, kept);
+    onLink?.call(this.variant, this.query);
   }
 
   // ---- messages from Streamlit
@@ -205,6 +249,30 @@ export class Fields {
     this.readout.close();
     this.figure.close();
   }
+}
+
+// Return px per unit of force. It stays as long as the longest arrow is neither short nor long.
+function forceScale({ forces, residuals, strengths }: Field, before: number): number {
+  const largest = Math.max(
+      ...forces.concat(residuals).map((force) => Math.hypot(...force)),
+      ...Object.values(strengths).map(Math.abs),
+      1e-9,
+    ),
+    share = (before * largest) / ARROW;
+  return share > 0.4 && share < 1.5 ? before : ARROW / largest;
+}
+
+// Take over parameters as Python has limited them to their ranges. Return true if one of the scene
+// differed.
+function adopt(scene: Scene, hyper: Hyper): boolean {
+  const differs = Object.entries(hyper).some(
+    ([name, value]) =>
+      name in scene.hyper &&
+      typeof value === "number" &&
+      Math.abs(value - Number(scene.hyper[name])) > 1e-9,
+  );
+  if (differs) scene.hyper = hyper;
+  return differs;
 }
 
 /** Return the component of a page that shows the plane with changes. */

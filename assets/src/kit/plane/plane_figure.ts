@@ -61,7 +61,7 @@ function pointHandle(app: Fields, name: Point): Handle {
     title: `Drag the ${name}, or move it with the arrow keys`,
     step: keyStep(scene),
     move: (place) => {
-      scene[name] = app.edit.snapped(name, place);
+      scene[name] = app.snapped(name, place);
     },
   };
 }

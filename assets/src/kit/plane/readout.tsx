@@ -1,10 +1,11 @@
-// Numbers next to the plane: values of the triplet, the help where nothing pulls, and the charts.
+// Numbers next to the plane: values of the triplet and of a place under the pointer, the help where
+// nothing pulls, and the charts.
 import type { Fields } from "./plane.ts";
-import type { Field } from "./types.ts";
-import { POINTS } from "../colours.ts";
+import type { Field, Hover } from "./types.ts";
+import { render } from "preact";
+import { LETTER, POINTS } from "../colours.ts";
 import { div, readouts, show, stateOf, tidy } from "../dom.ts";
 import { cutChart, lawsChart } from "./charts.tsx";
-import { showNotice } from "./notice.tsx";
 import { wayOut } from "./way_out.ts";
 
 const NUMBERS = 100, // ms between two updates of the numbers
@@ -61,6 +62,26 @@ export class Readout {
     if (field.cut) cutChart(explain.cut, field, scene, theme);
   }
 
+  /** Show the numbers at a place, unless the pointer has left it. */
+  showHover(hover: Hover): void {
+    const { app } = this,
+      { figure, scene } = app;
+    if (figure.busy || !figure.cursor) return;
+    app.hovered = hover;
+    figure.showTip(hover.at, [
+      [`${LETTER[scene.probe]} here`, hover.at.map((v) => v.toFixed(3)).join(", ")],
+      ["loss", show(hover.energy)],
+      ["before clamp", show(hover.raw)],
+      ["force", Math.hypot(...hover.force).toPrecision(4)],
+      ...Object.entries(hover.edges).map(([pair, length]): [string, string] => [
+        `d(${pair.toUpperCase().split("").join(",")})`,
+        length.toFixed(3),
+      ]),
+      ["", `${stateOf(hover)}${hover.hit ? "" : ": no force"}`],
+    ]);
+    figure.invalidate();
+  }
+
   close(): void {
     clearTimeout(this.later);
   }
@@ -102,6 +123,12 @@ export class Readout {
       margin: app.schema.losses[scene.loss].margin,
       fixed: app.hidden.has("reset"),
     });
-    showNotice(this.notice, slower + text, label, () => app.edit.put(change, true));
+    render(
+      <>
+        {slower + text}
+        {label && <button onClick={() => app.edit.put(change, true)}>{label}</button>}
+      </>,
+      this.notice,
+    );
   }
 }
