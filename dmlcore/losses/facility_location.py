@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.geometry.batches import full_precision
-from dmlcore.losses.engine.batch_loss import batch_loss
+from dmlcore.geometry.batches import Index, check_batch, full_precision
+from dmlcore.losses.engine.batch_loss import batch_loss, refuse_reference, zero_loss
 from dmlcore.losses.engine.distances import euclidean
-from dmlcore.losses.engine.inputs import check_batch, refuse_reference, zero_loss
-from dmlcore.losses.engine.table import Index
 from dmlcore.typing import Bools, Floats, Ints
 
 TIE = 1e-12  # scores that differ by less count as equal, and the lowest index wins

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import batch_loss
-from dmlcore.losses.engine.inputs import refuse_reference
-from dmlcore.losses.engine.table import Counts, Index
+from dmlcore.geometry.batches import Index
+from dmlcore.losses.engine.batch_loss import batch_loss, refuse_reference
+from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.engine.triplet_loss import create
 from dmlcore.losses.structured import NPair
 

@@ -7,9 +7,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.geometry.batches import full_precision
+from dmlcore.geometry.batches import check_batch, full_precision
 from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss
-from dmlcore.losses.engine.inputs import check_batch
 from dmlcore.losses.engine.table import Counts
 
 

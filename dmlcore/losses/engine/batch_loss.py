@@ -17,11 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Choice, Values, declared
-from dmlcore.geometry.batches import full_precision
+from dmlcore.geometry.batches import Index, LossInputs, check_batch, full_precision, read_inputs
 from dmlcore.losses.engine.distances import DISTANCES, distance_table, unit
 from dmlcore.losses.engine.formula import LOSSES, LossEntry
-from dmlcore.losses.engine.inputs import LossInputs, check_batch, read_inputs, refuse_reference, zero_loss
-from dmlcore.losses.engine.table import Counts, Index, Indices
+from dmlcore.losses.engine.table import Counts, Indices
 
 Build = TypeVar("Build", bound=Callable[..., nn.Module])
 DIVISORS = ("nonzero", "pairs", "anchors", "one")
@@ -124,6 +123,28 @@ def batch_loss(
         return build
 
     return enter
+
+
+def refuse_reference(loss: nn.Module, ref_emb: Tensor | None, ref_labels: Tensor | None) -> None:
+    """Raise ValueError if the caller passed reference embeddings to a loss that cannot use them."""
+    if ref_emb is not None or ref_labels is not None:
+        raise ValueError(
+            f"ref_emb: {type(loss).__name__} does not support a reference set; omit ref_emb and ref_labels"
+        )
+
+
+def zero_loss(loss: nn.Module, embeddings: Tensor) -> Tensor:
+    """Return the loss 0 for an empty batch, with zero gradients for the embeddings and all parameters.
+
+    Also resets the recorded counts of the loss and its submodules.
+    """
+    for module in loss.modules():
+        if "counts" in vars(module):
+            vars(module)["counts"] = Counts.none()
+    zero = (embeddings * 0).sum()
+    for parameter in loss.parameters():
+        zero = zero + (parameter * 0).sum().to(zero.dtype)
+    return zero
 
 
 # ---- sums over masked entries

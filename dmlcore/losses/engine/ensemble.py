@@ -12,10 +12,9 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.geometry.batches import HALF, full_precision, widen
+from dmlcore.geometry.batches import HALF, Index, check_batch, full_precision, widen
+from dmlcore.losses.engine.batch_loss import refuse_reference, zero_loss
 from dmlcore.losses.engine.distances import unit
-from dmlcore.losses.engine.inputs import check_batch, refuse_reference, zero_loss
-from dmlcore.losses.engine.table import Index
 
 ORDERS = ("update_first", "normalise_first")
 

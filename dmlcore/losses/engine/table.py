@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.geometry import Triplet
+from dmlcore.geometry.batches import Index
 from dmlcore.losses.engine.distances import euclidean, weighted_gradients
 from dmlcore.losses.engine.ranked import ranked_sum
 
@@ -26,7 +27,6 @@ RANKED = 12, 3000  # minimum samples per class and minimum triplets per anchor f
 Energy = Callable[[Triplet], Tensor]
 Blocks = Callable[[bool], "Iterator[TripletBlock]"]
 Indices = tuple[Tensor, Tensor, Tensor]
-Index = tuple[Tensor, ...]
 
 
 class Counts:

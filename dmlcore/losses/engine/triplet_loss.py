@@ -10,17 +10,15 @@ from torch import Tensor, nn
 
 from dmlcore.catalogue import FROM_DATA
 from dmlcore.geometry import Triplet
-from dmlcore.geometry.batches import full_precision
+from dmlcore.geometry.batches import Index, LossInputs, check_indices, full_precision, read_inputs
 from dmlcore.geometry.margins import margin_from_data
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.losses.engine import fused, gpu
 from dmlcore.losses.engine.entangled import entangled_mean
 from dmlcore.losses.engine.formula import LOSSES, TripletFormula, check_points
-from dmlcore.losses.engine.inputs import LossInputs, check_indices, read_inputs
 from dmlcore.losses.engine.table import (
     Blocks,
     Counts,
-    Index,
     Indices,
     Window,
     given_blocks,

@@ -107,7 +107,7 @@ def test_more_negatives_than_a_tile() -> None:
 
 
 def test_nan_reaches_the_loss_and_infinity_leaves_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlcore.losses.engine.inputs.check_embeddings", lambda *_, **__: None)  # as on a GPU
+    monkeypatch.setattr("dmlcore.geometry.batches.check_embeddings", lambda *_, **__: None)  # as on a GPU
     points = torch.tensor([[0.0, 1.0], [math.nan, 0.0], [1.0, 2.0], [2.0, 2.0]])
     assert results(losses.create("ranking"), points, torch.tensor([0, 0, 1, 1]))[0].isnan()
 
