@@ -17,6 +17,15 @@ async function becomes(read, wanted = Boolean, end = Date.now() + PATIENCE) {
   return becomes(read, wanted, end);
 }
 
+/** Poll `read` until it has returned the same value five times in a row, and return the value. */
+async function rests(read) {
+  const seen = [];
+  return becomes(read, (value) => {
+    seen.push(JSON.stringify(value));
+    return seen.length >= 5 && seen.slice(-5).every((each) => each === seen.at(-1));
+  });
+}
+
 /** The first element of a selector, in whatever shadow root it lies. */
 async function found(page, selector) {
   const end = Date.now() + PATIENCE;
@@ -25,7 +34,16 @@ async function found(page, selector) {
   });
 }
 
-const click = async (page, selector) => (await found(page, selector)).click();
+/** Click an element; find it again if the page has replaced it before the click. */
+async function click(page, selector, end = Date.now() + PATIENCE) {
+  try {
+    await (await found(page, selector)).click();
+  } catch (error) {
+    if (Date.now() > end) throw error;
+    await pause(100);
+    await click(page, selector, end);
+  }
+}
 const arrives = (page, pattern) =>
   becomes(
     () => page.url(),
@@ -40,7 +58,7 @@ async function movesAPoint(page) {
   await found(page, "canvas.plane[data-seq]");
   const negative = await found(page, "[aria-label^='negative at']");
   await negative.press("ArrowUp"); // ends the opening show
-  const box = await negative.boundingBox();
+  const box = await rests(() => negative.boundingBox());
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
   await page.mouse.move(x, y);
   await page.mouse.down();
@@ -95,9 +113,11 @@ const browser = await launch({
   executablePath,
   extraPrefsFirefox: { "ui.prefersReducedMotion": 1 }, // animations would take as long as they play
   defaultViewport: { width: 1440, height: 900 },
+  timeout: PATIENCE,
 });
 try {
   const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE);
   const errors = [];
   // long.js of Streamlit tries WebAssembly, which the content policy forbids, and does without.
   // Firefox also reports a socket that is still opening when its page is left.

@@ -157,6 +157,21 @@ def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) ->
         page.mouse.up()
 
 
+def downloaded(page: Any, button: Any) -> Any:
+    """Press a download button of Streamlit and return the download.
+
+    Each run of the script replaces the file of such a button, and a press before the page has received the new one is
+    answered with an error. The button is therefore pressed again if no download begins.
+    """
+
+    def pressed() -> Any:
+        with page.expect_download(timeout=10_000) as taken:
+            button.click()
+        return taken.value
+
+    return eventually(pressed)
+
+
 class Server:
     """The app as `make run` serves it, on its own port, with runs in `runs` and data in `data`."""
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore.storage.runs import Run
-from tests.browser.harness import Server, address, becomes, go
+from tests.browser.harness import Server, address, becomes, downloaded, go
 from tests.embedding_set_runs import COUNT, HOSTILE, make_set
 
 pytestmark = pytest.mark.browser
@@ -42,9 +42,8 @@ def shown(page: Any) -> Any:
 
 def rows_of(page: Any, name: str) -> list[dict[str, str]]:
     """Download a CSV file with the button of this name; return its lines."""
-    with page.expect_download() as download:
-        page.get_by_role("button", name=name).click()
-    with open(download.value.path(), encoding="utf-8", newline="") as file:
+    download = downloaded(page, page.get_by_role("button", name=name))
+    with open(download.path(), encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

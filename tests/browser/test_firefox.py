@@ -27,6 +27,6 @@ def test_from_a_force_to_a_failure(server, tmp_path):
         env=os.environ | {"HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,  # above the sum of what firefox.js waits for its steps on a loaded machine
     )
     assert journey.returncode == 0, journey.stderr

@@ -16,7 +16,7 @@ from tests.browser.harness import Server, becomes, drag, eventually, go, quiet
 pytestmark = pytest.mark.browser
 
 
-STEPS = 200
+STEPS = 2000  # several seconds, so that the run is still training when the server has been killed
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
     onward = page.get_by_role("link", name="Next: start")
     expect(onward).to_have_attribute("href", re.compile(f"schedule.steps(=|%3D){STEPS}"))
     onward.click()
-    settled(page, f"for {STEPS} steps")
+    settled(page, f"for {STEPS:,} steps")
     sound_in_the_dark(page)
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))
     run_id = re.search(r"run=([a-z0-9-]+)", page.url)[1]
-    settled(page, f"of {STEPS}")
+    settled(page, f"of {STEPS:,}")
     run = RunStore(lab.runs).open(run_id)
 
     # The server is killed; the training run continues, and the page finds it again.
@@ -91,7 +91,7 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab):
 
     eventually(opened)
     settled(page, re.compile("MAP@R .* → "))
-    eventually(lambda: expect(pairs).to_have_text(re.compile(f"at step {STEPS}")))  # it stayed open and up to date
+    eventually(lambda: expect(pairs).to_have_text(re.compile(f"at step {STEPS:,}")))  # it stayed open and up to date
     assert run.state().state == "done"
     assert run.state().step == STEPS > before
     page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.wait_for()

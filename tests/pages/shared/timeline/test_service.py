@@ -17,6 +17,7 @@ from pages.shared.timeline import service as timeline_service
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Timeline
 from tests.members import in_one_case
+from tests.started import until
 from tests.timeline.sums import Change, Spec, Sums
 from tests.wording import says
 
@@ -59,10 +60,8 @@ def test_what_is_not_ready_in_time_is_made_while_the_answer_travels():
     grown = slow._next
     slow._next = lambda: (time.sleep(0.02), grown())[1]
     ready = get_answer(service, state=Spec(3), have=-1, want=16)["ready"]
-    began = time.monotonic()
-    while slow.recorded < 16 and time.monotonic() - began < 10:
-        time.sleep(0.01)
-    assert ready < 16 == slow.recorded
+    until(lambda: slow.recorded == 16)
+    assert ready < 16
 
 
 def test_a_step_that_cannot_be_made_ends_both_and_says_why():
