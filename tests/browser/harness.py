@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -39,10 +40,16 @@ def chromium_path() -> str | None:
 
 
 def free_port() -> int:
-    """Return a TCP port that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a TCP port that is not in use.
+
+    It is below the ports that Linux gives to outgoing connections (32768 and above), so that no browser takes it before
+    a server listens, or while a server is restarted.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 1000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:

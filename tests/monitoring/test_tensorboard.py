@@ -168,7 +168,7 @@ def test_following_ends_with_the_run_and_misses_nothing(run):
         thread.start()
         while len(looks) < 3:
             assert thread.is_alive()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert scalars(read(run.path / "events"))["step/loss", 9] == 1.0
 

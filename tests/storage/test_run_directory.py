@@ -11,5 +11,5 @@ def test_a_pipe_in_place_of_a_checkpoint_is_no_checkpoint(tmp_path):
     steps = []
     reader = threading.Thread(target=lambda: steps.append(fork_parent.steps(tmp_path)), daemon=True)
     reader.start()
-    reader.join(10)  # seconds; a naive open of a pipe would wait for a writer forever
+    reader.join(60)  # seconds; a naive open of a pipe would wait for a writer forever
     assert steps == [{}]
