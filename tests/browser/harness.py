@@ -80,13 +80,16 @@ def becomes(read: Callable[[], Any], wanted: Any) -> Any:
 
 
 def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
-    """Poll `read` until its result has been constant for this many seconds; return the result."""
-    value, since, deadline = read(), time.monotonic(), time.monotonic() + PATIENCE
-    while time.monotonic() < since + seconds:
+    """Poll `read` until its result has been the same in `seconds` / LOOK reads in a row; return the result.
+
+    Reads are counted because they take longer on a loaded machine, as does what the page has to do.
+    """
+    value, same, deadline = read(), 0, time.monotonic() + PATIENCE
+    while same * LOOK < seconds:
         assert time.monotonic() < deadline, f"does not settle: {value!r}"
         time.sleep(LOOK)
-        if (now := read()) != value:
-            value, since = now, time.monotonic()
+        now = read()
+        value, same = now, (same + 1 if now == value else 0)
     return value
 
 

@@ -3,13 +3,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from dmlcore.jobs import servers
 from dmlcore.jobs.servers import Server
+from tests.started import until
 
 REPOSITORY = Path(__file__).parents[2]
 # Replaces the app, which takes seconds to start: writes its process ID for the test and keeps running.
@@ -32,10 +32,7 @@ sys.exit(servers.serve(address, map(int, ports), {{}}, token="t" * 48))
 
 
 def wait_for(path: Path, unlike: str = "") -> list[str]:
-    deadline = time.monotonic() + 30
-    while not path.exists() or path.read_text() == unlike:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: path.exists() and path.read_text() != unlike)
     return path.read_text().split(" ")
 
 
@@ -66,7 +63,7 @@ def test_each_server_starts_again_when_it_dies_and_all_end_together(tmp_path, ad
         assert not gone(int(second[0]))
     finally:
         serving.terminate()
-        assert serving.wait(30) == 0
+        assert serving.wait(120) == 0
     assert gone(int(again[0]))
     assert gone(int(second[0]))
 
