@@ -116,6 +116,7 @@ def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
     def visit(**options: Any) -> Any:
         contexts.append(context := browser.new_context(**DESKTOP | options))
         context.set_default_timeout(1000 * PATIENCE)
+        context.set_default_navigation_timeout(3000 * PATIENCE)  # the first page of a server loads the whole app
         context.on("weberror", lambda error: errors.append(str(error.error)))
         context.on("console", blocked)
         context.on("dialog", spoken)

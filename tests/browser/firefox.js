@@ -118,6 +118,7 @@ const browser = await launch({
 try {
   const page = await browser.newPage();
   page.setDefaultTimeout(PATIENCE);
+  page.setDefaultNavigationTimeout(3 * PATIENCE); // the first page loads the whole app
   const errors = [];
   // long.js of Streamlit tries WebAssembly, which the content policy forbids, and does without.
   // Firefox also reports a socket that is still opening when its page is left.
