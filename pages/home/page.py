@@ -8,11 +8,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.experiments import example
-from dmlcore.figures.maps import Sheet
 from dmlcore.inspection.failure.one_step import failures
-from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.storage.arrays import Unreadable
-from dmlcore.storage.runs import Run, RunStore
+from dmlcore.storage.runs import EXAMPLE, Run, RunStore
 from pages.home import birds, living_map
 from pages.shared.plane import service
 from pages.shared.plane.state import Scene
@@ -47,6 +45,11 @@ STYLE = """<style>
 .st-key-doors .neighbours .query { width: 30%; }
 .st-key-doors .neighbours .found { width: 100%; grid-template-columns: repeat(3, 1fr); }
 .st-key-doors .neighbours .found figure { max-width: none; }
+@media (min-width: 780px) and (max-width: 1100px) {  /* the third card is below the others and as wide as both */
+  .st-key-doors .neighbours .row { flex-direction: row; align-items: start; max-width: none; }
+  .st-key-doors .neighbours .query { width: 20%; }
+  .st-key-doors .neighbours .found { grid-template-columns: repeat(6, 1fr); }
+}
 </style>"""
 
 
@@ -86,7 +89,7 @@ def page() -> None:
             st.caption("No run yet. A first training run takes seconds.")
         return
     try:
-        _learned(shown, train, look)
+        _learned(shown, example.find(store), train, look)
     except (Unreadable, ValueError):  # the Inspection pages show the error message
         look.caption("The example cannot be read. Open it to see why.")
 
@@ -124,8 +127,10 @@ def _continue(store: RunStore) -> None:
         st.caption(gained.short, help="Test MAP@R, with its 95 % interval over test classes")
 
 
-def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
-    """Show the map of a run before and after training in `train`, and its worst retrieval failure in `look`.
+def _learned(run: Run, example_run: Run | None, train: DeltaGenerator, look: DeltaGenerator) -> None:
+    """Show how samples of a run moved in training in `train`, and its worst retrieval failure in `look`.
+
+    `example_run` replaces a run that recorded no movement in `train`, for example an embedding set.
 
     Raises:
         Unreadable: If a file of the run cannot be read.
@@ -135,21 +140,30 @@ def _learned(run: Run, train: DeltaGenerator, look: DeltaGenerator) -> None:
     if source is None:
         return
     test = learned(source)
-    made = maps.list_settings(run)
-    path = trajectory.find(run, made[0]) if made else None
-    if path:
-        frames = trajectory.read(path)
-        sheet = Sheet.of(frames.points, test.labels, test.indices)
-        train.html(living_map.html(sheet, tuple(frames.steps.tolist())))
-        train.caption(
-            f"{len(test.labels):,} images from {len(sheet.labels)} unseen classes; "
-            f"{len(living_map.coloured(sheet))} classes are coloured."
-        )
     with train:
-        st.html(birds.html())
-        menu.link("data", "Train on birds: three species, two images each", {"data": "birds"}, icon="flutter_dash")
+        if moved := living_map.movement(run, test):
+            _moved(run, moved)
+        elif example_run and (other := example_run.embeddings()):
+            _moved(example_run, living_map.movement(example_run, learned(other)))
     with look:
         _failure(ShownRun(run, source, test, naming(run)))
+
+
+def _moved(run: Run, moved: living_map.Movement | None) -> None:
+    """Show the map of a run during training: images of its birds, or dots and a row of birds to train on."""
+    birds_move = run.spec.data.name in BIRDS and thumbnails.readable(run.spec)
+    if moved:
+        st.html(living_map.html(moved, thumbnails.address(run) if birds_move else "", naming(run)))
+        unseen = "unseen " if moved.split == "test" and run.spec.data.split != "samples" else ""
+        shown = len(living_map.coloured(moved.sheet))
+        st.caption(
+            f"{len(moved.sheet.group):,} {moved.split} images of {len(moved.sheet.labels)} {unseen}classes; "
+            + (f"{shown} classes are shown as images." if birds_move else f"{shown} classes are coloured.")
+        )
+    if not birds_move:
+        row = birds.row()
+        st.html(row.html)
+        menu.link("data", row.words, {"data": row.data}, icon="flutter_dash")
 
 
 def _failure(shown: ShownRun) -> None:
@@ -166,7 +180,8 @@ def _failure(shown: ShownRun) -> None:
     query = replace(query, src=f"{at}{query.index}")
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
-    st.caption(f"A failure: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}.")
+    whose = " of the shipped example" if run.id == EXAMPLE else ""
+    st.caption(f"A failure{whose}: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}.")
     menu.link("failures", "See its forces for each loss", {"run": run.id, "query": int(test.indices[row])})
 
 
