@@ -69,13 +69,15 @@ OPENED = (
     "dmlcore.monitoring.comparability",
     "dmlcore.published.reference",
     "dmlcore.published.tournament",
-    "pandas",
     "pyarrow",
     "sklearn.datasets",
 )
 # Pages that visitors rarely open first. `host.open_pages` skips them, because they take 3.6 s of the 12 s of CPU time
 # that all pages take.
 RARELY_FIRST = ("sphere", "collage", "differences")
+# Imported before anything else, here and in _main.py. Otherwise a page that is opened while another thread imports it
+# may meet a module without its attributes.
+PANDAS = "pandas"
 QUIET = 6.0  # seconds after the start of the server before the modules of the other pages are loaded
 # maximum number of seconds for which `_pause` waits for a second without a request
 MOST_PAUSES = 60
@@ -187,6 +189,7 @@ async def _pause() -> None:
 
 
 async def _load() -> None:
+    await anyio.to_thread.run_sync(importlib.import_module, PANDAS)
     await anyio.to_thread.run_sync(_warm_up)
     await anyio.to_thread.run_sync(_recover)
     crowd = for_a_crowd()

@@ -94,12 +94,32 @@ def test_the_server_listens_before_it_loads():
     assert found.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_what_draws_waits_for_a_pandas_that_another_thread_imports():
-    """Altair once imported pandas half-initialised, and the page opened in that second showed an error."""
-    code = "import sys, threading, streamlit, dmlcore.figures.vega_lite; "
-    code += "threading.Thread(target=__import__, args=('pandas',)).start(); import pages.shared.widgets.chart; "
-    code += "print(hasattr(sys.modules['pandas'], 'Timestamp'))"
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+WHILE_PANDAS_IS_IMPORTED = """
+import runpy, streamlit, sys, threading, time
+
+def delay(event, arguments):
+    if event == "import" and arguments[0] == "pandas.core":
+        begun.set()
+        time.sleep(4)
+
+def says_what_is_there(**options):
+    print(hasattr(sys.modules["pandas"], "Timestamp"))
+    sys.exit()
+
+begun = threading.Event()
+sys.addaudithook(delay)
+streamlit.set_page_config = says_what_is_there
+threading.Thread(target=__import__, args=("pandas",)).start()
+begun.wait()
+runpy.run_path("pages/_main.py")
+"""
+
+
+def test_a_page_waits_for_a_pandas_that_another_thread_imports():
+    """Pages opened right after the start once met a half-imported pandas and showed an error."""
+    found = subprocess.run(
+        [sys.executable, "-c", WHILE_PANDAS_IS_IMPORTED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert found.stdout.strip().splitlines()[-1] == "True"
 
 

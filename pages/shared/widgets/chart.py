@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import streamlit as st
 
 from dmlcore.figures.vega_lite import Spec
-
-# Altair fails if another thread is still importing pandas and has not defined all of its attributes. This import waits
-# until the import in the other thread has finished.
-import_module("pandas")
 
 
 def chart(key: str, drawn: tuple[Spec, Any], alt: str, **options: Any) -> Any:
