@@ -102,17 +102,22 @@ function List({ app }: { app: Lessons }) {
   const all = answered();
   return (
     <ol class="list">
-      {app.data.lessons.map((row) => {
+      {app.data.lessons.map((row, i) => {
         const { name, title, steps, minutes, claim } = row,
           { done, next } = lessonProgress(row, all),
           whole = done.length === steps.length,
           state = whole ? "done" : done.length ? `${done.length} of ${steps.length}` : "new";
         return (
           <li key={name} class={whole ? "whole" : ""}>
-            <b>
-              <Link app={app} to={{ text: title, lesson: name, step: next }} />
-            </b>
-            <span class="state">{`${minutes} min · ${state}`}</span>
+            <div class="head">
+              <span>
+                {i + 1}.{" "}
+                <b>
+                  <Link app={app} to={{ text: title, lesson: name, step: next }} />
+                </b>
+              </span>
+              <span class="state">{`${minutes} min · ${state}`}</span>
+            </div>
             <p>{claim}</p>
           </li>
         );
