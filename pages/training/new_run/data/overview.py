@@ -60,9 +60,10 @@ def _overview(known: Sequence[str]) -> None:
         on_select=lambda: _chosen_in_table(known),
         selection_mode="single-row",
         column_config={
-            "samples": st.column_config.NumberColumn(format="localized", width="small"),
-            "classes": st.column_config.NumberColumn(format="localized", width="small"),
-            "here": st.column_config.TextColumn(width="small"),
+            "data set": st.column_config.TextColumn(width=172),
+            "here": st.column_config.TextColumn(width=66),
+            "samples": st.column_config.NumberColumn(format="localized", width=68),
+            "classes": st.column_config.NumberColumn(format="localized", width=64),
         },
     )
     st.caption("“–” means that the data set is not loaded yet.")

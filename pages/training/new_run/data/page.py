@@ -44,7 +44,7 @@ def page() -> None:
     form = steps.form()
     steps.begin(form, "data", "data-set")
     first = st.container()
-    left, right = st.container(key="data-columns").columns([2, 3], gap="large")
+    left, right = st.container(key="data-columns").columns([5, 6], gap="large")
     with left:
         name = overview_view.choose(form.values["data.name"])
     if offer_view.fits(name, steps.spec_of(form)[0]):
