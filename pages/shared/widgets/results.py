@@ -255,7 +255,10 @@ def _scores(specs: Sequence[RunSpec], read: AsRead, table: bool) -> None:
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
     if table:
-        st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
+        # the width of a column is taken from its first values, which "–" would make too narrow
+        narrow = [key for key in rows[-1] if any(key not in row for row in rows)]
+        wide = {key: st.column_config.TextColumn(width=70) for key in narrow}
+        st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–", column_config=wide)
     if any("trained" not in history.scores for _, history in histories):
         st.caption("The trained network is tested at the end of the run.")
 

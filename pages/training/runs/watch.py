@@ -32,6 +32,7 @@ FOLLOW = "Follow the newest validation"
 IMAGES = "Shows each sample as an image with a border in the colour of its class."
 
 MOST_NAMED = 12  # largest number of classes with a legend
+UNNAMED = "One colour per class; hover over a sample for its name."
 MARGIN = 0.04  # empty margin on each side of the map, as a share of its width
 STYLE = """<style>
 .watch { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr); gap: 28px; align-items: start; }
@@ -131,7 +132,7 @@ def html(
     plane = _plane(frame, before, address, name, colours, images=images)
     about = f"Map of {len(frame.labels)} validation samples of {len(classes)} classes at step {step:,}"
     named = "".join(f'<span><b style="--c:{colours[at]}"></b>{escape(name(at))}</span>' for at in colours)
-    legend = f'<div class="names">{named}</div>' if len(classes) <= MOST_NAMED else ""
+    legend = f'<div class="names">{named if len(classes) <= MOST_NAMED else UNNAMED}</div>'
     grid = grid_html(_rows(frame, address, name), address, str) if address else ""
     return (
         f'{STYLE}<div class="watch" data-step="{step}"><div><div class="plane" role="img" aria-label="{about}">{plane}'
