@@ -23,7 +23,7 @@ def main() -> None:
         "settings",
         "Settings",
         "A network learns to embed samples of the same class close together. Train the example, or change its settings "
-        "in the sidebar (on a phone, open it with » at the top).",
+        "in the sidebar. If it is closed, open it with » at the top.",
     )
     form = steps.form()
     steps.begin(form, "settings", form.widget_key("begin"))
