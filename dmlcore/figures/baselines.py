@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from dmlcore.figures.palette import LISTS
-from dmlcore.figures.vega_lite import NARROW, Spec, values
+from dmlcore.figures.vega_lite import Spec, values
 from dmlcore.significance import verdicts
 
 # Colour (Okabe-Ito palette) and dash pattern of each baseline. No other mark of these charts uses these colours, and
@@ -23,6 +23,7 @@ LOOKS = {
     "whitened": (_WHITENED, [1, 0]),
     "chance": (_CHANCE, [2, 3]),
 }
+LEGEND = 480  # in pixels; narrower bars have a legend in one column
 Levels = Mapping[str, Mapping[str, float]]  # baseline (key of LOOKS) -> variant -> score in 0..1
 
 
@@ -48,7 +49,7 @@ def layers_over_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
         for name, label in there.items()
         for variant, value in levels[name].items()
     ]
-    phone = f"windowSize()[0] < {NARROW}"  # below this width the variant names leave fewer than 200 pixels for the bars
+    phone = f"width < {LEGEND}"  # width of the bars without their names, also in a narrow column of a wide window
     legend = alt.Legend(
         title=None,
         orient="top",
