@@ -18,6 +18,7 @@ KEY = "lessons"
 STYLE = """<style>
 @media (min-width: 641px) {
   .st-key-lesson { display: grid; grid-template: auto 1fr / minmax(0, 1fr) minmax(0, 2fr); gap: .5rem 2rem; }
+  .st-key-lesson_question { margin-top: 1rem; }
   .st-key-lesson > :has(> .st-key-lesson_figure), .st-key-lesson > .st-key-lesson_figure { grid-area: 1 / 2 / 3 / 3; }
 }
 </style>"""

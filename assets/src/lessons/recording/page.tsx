@@ -26,6 +26,9 @@ export const Page = ({ app }: { app: Recording }) => (
       ))}
     </div>
     <Words text={app.words} />
+    {app.data.kind === "projections" && (
+      <p class="caption">Colour and shape of a mark: its class.</p>
+    )}
   </>
 );
 
