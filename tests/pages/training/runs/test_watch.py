@@ -115,7 +115,7 @@ def test_names_are_escaped_and_few_classes_have_a_legend(classes, run):
     html = watch.html(frame, frame, 8, "thumb/", lambda label: f'<b onclick="x">{label}')
     assert '<b onclick="x">' not in html
     assert html.count("&lt;b onclick=&quot;x&quot;&gt;") > len(frame.labels)
-    assert ('class="names"' in html) == (classes == 3)
+    assert (watch.UNNAMED in html) == (classes == 40)
 
 
 def test_a_point_starts_where_the_previous_frame_had_it(run):
