@@ -27,7 +27,7 @@ STYLE = """<style>
 
 
 @dataclass(frozen=True)
-class Row:
+class BirdRow:
     """Row of birds: the data set that they are from, a sentence about them, and their HTML."""
 
     data: str
@@ -35,7 +35,7 @@ class Row:
     html: str
 
 
-def row() -> Row:
+def row() -> BirdRow:
     """Return the row of birds to show. Photographs that cannot be read are replaced by drawings."""
     try:
         place = data.available(PHOTOGRAPHS)
@@ -47,7 +47,7 @@ def row() -> Row:
 
 
 @cached(1)
-def _photographs(place: Path, changed: int) -> Row:
+def _photographs(place: Path, changed: int) -> BirdRow:
     """Return photographs of evenly spaced test species; `changed` is part of the cache key only.
 
     Raises:
@@ -62,7 +62,7 @@ def _photographs(place: Path, changed: int) -> Row:
     first = np.cumsum(counts) - counts
     chosen = several[np.linspace(0, len(several) - 1, len(SPECIES)).astype(int)]
     title = data.describe(PHOTOGRAPHS).title
-    return Row(
+    return BirdRow(
         PHOTOGRAPHS,
         f"Train on birds of {title}",
         _html(
@@ -73,12 +73,12 @@ def _photographs(place: Path, changed: int) -> Row:
 
 
 @cache
-def _drawings() -> Row:
+def _drawings() -> BirdRow:
     """Return drawings of three species; drawing them takes less than a second, once per process."""
     species = guide()
     labels = np.repeat(np.arange(len(species)), birds.PER_CLASS)
     shown = [(species[one].name, birds.PER_CLASS * one + image) for one in SPECIES for image in IMAGES]
-    return Row(
+    return BirdRow(
         DRAWINGS,
         "Train on drawn birds",
         _html(shown, lambda index: birds.image(labels, 0, SIDE, index)),
