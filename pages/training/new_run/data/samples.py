@@ -23,6 +23,7 @@ BINS = 30
 SEVERAL = 16  # largest number of example images per split, one per class
 FOR = {"train": "for training", "validation": "chooses the checkpoint", "test": "for the final scores"}
 
+DAMAGED = '<div class="bad" title="{}">cannot be read</div>'
 STYLE = """<style>
 .samples { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
 .samples .row { display: flex; gap: 12px; padding: 8px 0; border-top: 1px solid rgb(128 128 128 / .28); }
@@ -37,8 +38,9 @@ STYLE = """<style>
 .samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
   border: 2px dashed var(--wrong); }
 .division { display: flex; flex-wrap: wrap; gap: 4px; }
-.division :is(img, .bad) { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; overflow: hidden;
-  background: rgb(128 128 128 / .10); font-size: 9px; }
+.division img { width: 40px; height: 40px; object-fit: contain; border-radius: 4px; background: var(--tint); }
+.st-key-splits > [data-testid="stLayoutWrapper"] { align-self: stretch; }
+.st-key-splits > [data-testid="stLayoutWrapper"] > * { height: 100%; }
 @media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; }
   .samples .found { grid-template-columns: repeat(4, minmax(0, 88px)); } }
 </style>"""
@@ -61,8 +63,8 @@ def show_splits(at: DataKey, report: Report) -> None:
                     shown = f"{split.classes:,} classes"
                     st.metric(split.name, f"{split.samples:,}", shown, delta_color="off", delta_arrow="off")
                     st.caption(FOR.get(split.name, "searched for neighbours"))
-                    if made.image is not None:
-                        st.html(of_classes(at, made, split.name, SEVERAL))
+                    if made.image is not None and (tiles := of_classes(at, made, split.name, SEVERAL)):
+                        st.html(tiles)
     st.markdown(verdict(made))
     for split in report.compared:
         published = split.published
@@ -111,20 +113,24 @@ def images(at: DataKey, made: Dataset, split: str, draw: int, chosen: Sequence[i
 
 
 def of_classes(at: DataKey, made: Dataset, split: str, several: int) -> str:
-    """Return HTML with one image from each of at most `several` classes of a split, evenly spaced by class index."""
+    """Return HTML with one image from each of at most `several` classes of a split, evenly spaced by class index.
+
+    Images that cannot be read are left out; the page lists them below.
+    """
     rows = made.splits[split]
     labels, firsts = np.unique(made.labels[rows], return_index=True)
     spread = np.unique(np.linspace(0, len(labels) - 1, min(several, len(labels))).round().astype(int))
-    return f'{STYLE}<div class="division">{"".join(_tile(at, made, int(rows[firsts[k]])) for k in spread)}</div>'
+    tiles = "".join(_tile(at, made, int(rows[firsts[k]]), damaged="") for k in spread)
+    return f'{STYLE}<div class="division">{tiles}</div>' if tiles else ""
 
 
-def _tile(at: DataKey, made: Dataset, index: int) -> str:
+def _tile(at: DataKey, made: Dataset, index: int, damaged: str = DAMAGED) -> str:
     key = made.keys[index] if made.keys is not None else f"sample {index}"
     title = escape(f"{made.class_names[made.labels[index]]}: {key} (sample {index})")
     try:
         address = data_service.image_address(at, index)
     except DataError as error:
-        return f'<div class="bad" title="{escape(str(error))}">cannot be read</div>'
+        return damaged.format(escape(str(error)))
     return f'<img src="{address}" alt="{title}" title="{title}">'
 
 

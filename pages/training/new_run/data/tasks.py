@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from dmlcore import data
@@ -63,7 +65,8 @@ def layouts(name: str) -> None:
         return
     st.caption("Any of these folder layouts works:" if len(source.layouts) > 1 else "Folder layout:")
     for layout in source.layouts:
-        st.code(layout, language=None)
+        # the remark behind a folder follows at once, and wraps in a narrow window
+        st.code(re.sub(r"(?<=\S) {2,}", "  ", layout), language=None, wrap_lines=True)
 
 
 def check(at: DataKey, made: Dataset) -> None:
