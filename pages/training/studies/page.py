@@ -26,6 +26,8 @@ st.markdown(
     "A study trains many variants with the same budget over several seeds. "
     "The results shown come with the app; you can run any study again."
 )
+if asked and asked not in studies.names():
+    st.caption(":material/link_off: The study of the link does not exist. Choose one from the list.")
 st.query_params["study"] = name
 variants_view.show(name)
 menu.link("claims", "Claims of the sources, with the verdicts of all studies")
