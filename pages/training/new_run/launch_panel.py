@@ -64,7 +64,7 @@ def _summary(spec: RunSpec) -> str:
     rows = {
         "Data": f"{data_choice(spec.data.name)}{split}",
         "Loss": losses.describe(spec.loss.name).title,
-        "Network": f"{WORDS.get(spec.model.name, spec.model.name)}, {spec.model.embedding_dim}-D",
+        "Network": f"{WORDS.get(spec.model.name, spec.model.name)}, {spec.model.embedding_dim}\u2011D",
         "Steps": f"{spec.schedule.steps:,} of {spec.batch.classes} × {spec.batch.samples} samples",
     }
     return "  \n".join(f"**{name}**: {text}" for name, text in rows.items())

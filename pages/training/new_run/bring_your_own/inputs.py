@@ -157,7 +157,7 @@ def file_input(role: str, formats: tuple[str, ...]) -> tuple[Path | None, bool]:
         max_upload_size=MEGABYTES,
         label_visibility="collapsed",
     )
-    text = _path(role, "path of a file", upload is not None)
+    text = _path(role, "a file", upload is not None)
     try:
         if upload is not None:
             return import_service.store_file(place(), role, upload), False
@@ -182,7 +182,7 @@ def images_input(role: str = "images") -> tuple[Path | None, bool, bool]:
         max_upload_size=MEGABYTES,
         label_visibility="collapsed",
     )
-    text = _path(role, "folder or .zip", bool(uploads))
+    text = _path(role, "a folder or .zip", bool(uploads))
     limits = {"uploader": key, "few": MOST_UPLOADS, "megabytes": MEGABYTES, "suffixes": types[1:]}
     _packing(key=f"packing-{role}", data=limits)
     count = st.container()
