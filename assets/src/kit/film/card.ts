@@ -76,7 +76,7 @@ async function wordsOf({ whole, data }: Carded): Promise<Words> {
       : boxes.slice(0, 1).map((box) => box.dataset.latex ?? "");
   return {
     title: lossOf(whole) || about?.title || document.title,
-    caption: about ? captionOf(whole, about) : "",
+    caption: captionOf(whole, about),
     formulas: await Promise.all([...latex].map((each) => formulaImage(each, whole, color))),
     colour: color,
     family: fontFamily,

@@ -18,15 +18,20 @@ export const PresentButtons = ({ app }: { app: Carded }) =>
       <button class="film" title="Record a film for slides" onClick={() => film(app)}>
         Film
       </button>
-      <button
-        class="card-image"
-        title="Picture of 1200 × 630 pixels with title and formula"
-        onClick={() => shareCard(app)}
-      >
-        Share card
-      </button>
+      <ShareCard app={app} />
     </>
   ) : null;
+
+// Button for the share card of a figure, also of a page without a presentation.
+export const ShareCard = ({ app }: { app: Carded }) => (
+  <button
+    class="card-image"
+    title="Picture of 1200 × 630 pixels with title and formula"
+    onClick={() => shareCard(app)}
+  >
+    Share card
+  </button>
+);
 
 interface ExportProps {
   base: string;

@@ -12,7 +12,11 @@ export const lossOf = (whole: HTMLElement) =>
     .map((menu) => menu.selectedOptions[0]?.text ?? "")
     .join(" and ");
 
-// Return the sentence of the preset or lesson shown, otherwise the caption of the page.
-export const captionOf = (whole: HTMLElement, about: Presentation) =>
-  whole.querySelector(".lessons p.caption, p.caption[aria-live]")?.textContent?.trim() ||
-  about.caption.replace("{loss}", lossOf(whole));
+// Return the verdict, or the sentence of the preset or lesson shown, otherwise the caption of the
+// page.
+export const captionOf = (whole: HTMLElement, about?: Presentation | null) =>
+  [".verdict p", ".lessons p.caption, p.caption[aria-live]"]
+    .map((selector) => whole.querySelector(selector)?.textContent?.trim())
+    .find(Boolean) ??
+  about?.caption.replace("{loss}", lossOf(whole)) ??
+  "";

@@ -4,7 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { save } from "../../../kit/dom.ts";
 import { themedQuery } from "../../../kit/export.ts";
 import { sheet } from "../../../kit/figure/sheet.ts";
-import { hyperText } from "../../../kit/panel/panel.tsx";
+import { ShareCard, hyperText } from "../../../kit/panel/panel.tsx";
 import { verdictOf } from "./judgement.tsx";
 
 export function Exports({ app }: { app: Compare }) {
@@ -23,6 +23,7 @@ export function Exports({ app }: { app: Compare }) {
   return (
     <div>
       <div class="pills">
+        <ShareCard app={session} />
         <button onClick={() => saveFigure(app)}>figure (PNG)</button>
         <a
           class="button"

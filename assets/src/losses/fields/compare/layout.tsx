@@ -211,7 +211,7 @@ function PairMenu({ app }: { app: Compare }) {
     offers = Object.fromEntries(panels.map((_, k) => [k, String(k + 1)]));
   const pick = (side: number) => (
     <Menu
-      label={side ? "subtracted loss" : "loss subtracted from"}
+      label={`${side ? "second" : "first"} loss of the difference`}
       offers={offers}
       value={pair[side]}
       onChange={(value) => {

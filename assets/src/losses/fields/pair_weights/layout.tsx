@@ -16,6 +16,7 @@ import {
   PresetButtons,
   PresetCaption,
   Section,
+  ShareCard,
 } from "../../../kit/panel/panel.tsx";
 import { SCALES } from "../../../kit/figure/raster.ts";
 import { themedQuery } from "../../../kit/export.ts";
@@ -82,6 +83,7 @@ export function Layout({ app }: { app: PairWeights }) {
           </section>
           <Section name="export" title="Export">
             <div class="pills">
+              <ShareCard app={session} />
               <button onClick={() => app.save()}>figure (PNG)</button>
               <ExportLinks
                 base={session.data.base}
