@@ -139,6 +139,7 @@ export function paintSteps(
   paintLegend(pen, title, lines, Math.min(step, last));
 }
 
+// Name the lines with their values, or, where these do not fit into the width, without them.
 function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: number) {
   const { ctx, ink } = pen;
   let x = pen.left;
@@ -152,13 +153,16 @@ function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: n
     write(title);
     x += 12;
   }
-  for (const { name, colour, dash, value } of lines) {
-    if (!name) continue;
+  const named = lines.filter(({ name }) => name),
+    valued = named.map(({ name, value }) => `${name} ${brief(value(step))}`),
+    fits =
+      x + valued.reduce((sum, text) => sum + 28 + ctx.measureText(text).width, -10) <= pen.right;
+  named.forEach(({ name = "", colour, dash }, i) => {
     pen.segments([[x, 6.5, x + 14, 6.5]], colour, { width: 1.7, dash });
     x += 18;
-    write(`${name} ${brief(value(step))}`);
+    write(fits ? valued[i] : name);
     x += 10;
-  }
+  });
 }
 
 function largest(values: ArrayLike<number> = []) {

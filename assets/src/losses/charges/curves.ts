@@ -42,9 +42,10 @@ export const CURVES: StepChart<Shown>[] = [
   },
   {
     name: "class radii",
-    title: "class radii",
+    title: "radius of class",
     lines: ({ history, step, classes }) =>
       Array.from(history.at(step).radii, (_, c) => ({
+        name: String(c + 1),
         colour: classes[c],
         dash: DASHES[c],
         value: (k) => history.at(k).radii[c],

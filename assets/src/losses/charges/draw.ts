@@ -101,7 +101,7 @@ function grid(ctx: Context, size: number, half: number, ink: Ink) {
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.font = "11px system-ui, sans-serif";
-  ctx.fillStyle = ink.faint;
+  ctx.fillStyle = ink.text;
   for (let v = Math.ceil(-half / step) * step; v <= half; v += step) {
     const p = Math.round(to(v)) + 0.5;
     ctx.beginPath();
@@ -110,7 +110,7 @@ function grid(ctx: Context, size: number, half: number, ink: Ink) {
     ctx.moveTo(0, size - p);
     ctx.lineTo(size, size - p);
     ctx.stroke();
-    const text = String(Number(v.toFixed(3)));
+    const text = label(Number(v.toFixed(3))).replace("-", "−");
     ctx.textAlign = "center";
     if (p > 14 && p < size - 14) ctx.fillText(text, p, size - 5);
   }

@@ -147,14 +147,17 @@ function Controls({ app }: { app: Charges }) {
           {choose("optimiser", "optimiser")}
           {choose("normalise", "plane")}
         </div>
-        <Control
-          schema={RATE}
-          value={law.step_size}
-          onInput={(x) => {
-            law.step_size = clamp(Number(x), ...limits.rate);
-          }}
-          onRest={commit}
-        />
+        <div class="named">
+          <span>{RATE.name}</span>
+          <Control
+            schema={RATE}
+            value={law.step_size}
+            onInput={(x) => {
+              law.step_size = clamp(Number(x), ...limits.rate);
+            }}
+            onRest={commit}
+          />
+        </div>
         <Pills
           label="Which forces act"
           pills={Object.entries(options.side).map(([value, { help }]) => ({ value, title: help }))}
