@@ -63,7 +63,7 @@ export function Controls({ app }: { app: Toys }) {
       </Section>
       <Section name="training" title="Training">
         <div class="named">
-          <span>learning rate</span>
+          <span>{RATE.name}</span>
           <Control
             schema={RATE}
             value={now.rate}
