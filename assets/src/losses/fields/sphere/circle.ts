@@ -173,7 +173,7 @@ function force(
     ctx.setLineDash([]);
     head(ctx, x + l * ux, y + l * uy, Math.sign(l) * ux, Math.sign(l) * uy, 5);
     const past = l + Math.sign(l) * 15;
-    labels.push([Math.abs(outward).toPrecision(2), x + past * ux, y + past * uy, ink.text]);
+    labels.push([Math.abs(outward).toPrecision(3), x + past * ux, y + past * uy, ink.text]);
   }
   const [fx, fy] = answer.tangential[i],
     magnitude = Math.hypot(fx, fy);

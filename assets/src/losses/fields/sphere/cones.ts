@@ -58,7 +58,7 @@ export function force(
       ctx.fillStyle = ink.faint;
       ctx.fill();
       labels.push([
-        Math.abs(outward).toPrecision(2),
+        Math.abs(outward).toPrecision(3),
         x1 - (14 * (y1 - y0)) / length,
         y1 + (14 * (x1 - x0)) / length,
         ink.text,
