@@ -33,7 +33,6 @@ st.markdown(
 )
 canvas()
 first_loss.caption()
-st.caption("Solid: loss = 0. Dashed: upper clamp. Hatched: no three unit vectors have these similarities.")
 with st.expander("Method", icon=":material/function:"):
     st.markdown(
         "On the unit sphere a triplet loss is a function of three similarities $S_{xy}=x^\\top y = 1-d_{xy}^2/2$. Its "
