@@ -15,7 +15,8 @@
 //   );
 import { render as renderInto } from "preact";
 import { signal } from "@preact/signals";
-import type { App, AskingData, Motion, Schema, SetState, Theme } from "./types.ts";
+import { asset } from "./address.ts";
+import type { App, AskingData, Filmed, Motion, Schema, SetState, Theme } from "./types.ts";
 import { defineComponent, loadStyles, receiveFallback } from "./component.ts";
 import { applyTheme, div, writeAddress } from "./dom.ts";
 import { Link, decode, firstId, socketAddress } from "./socket.ts";
@@ -24,17 +25,21 @@ import { Link, decode, firstId, socketAddress } from "./socket.ts";
 export interface SessionPage<D, A> {
   onAnswer(answer: A): void;
   onTheme?(): void; // after the theme has changed
+  onData?(data: D): void; // after Streamlit has sent data
   onLinkFollowed?(data: D): void; // after a link was followed within the visit
   busy?: boolean; // a gesture is going on: links that are followed are ignored
   resize?(): void; // fits the figures in presentation mode
   paint?(): void; // before a frame of a film is taken
   motions?: Motion[]; // loops for films
+  clock?: Filmed["clock"]; // of a figure that plays
   close?(): void;
 }
 // Modules that a session belongs to: address of the socket, style sheet of the page.
-export interface Place {
+export interface Place<D> {
   api: string;
   styles: string;
+  below?: string; // style sheet that the page's own extends
+  early?(data: D): unknown; // starts a download next to the style sheets
 }
 
 // D: data of Streamlit; R: request without its number; A: answer
@@ -48,6 +53,7 @@ export class Session<
   readonly hidden: ReadonlySet<string>; // names of parts that the address hides
   readonly link: Link<R & { id: number }>;
   readonly ready: Promise<void>;
+  readonly early: unknown; // download of the page that has started
   schema: Schema;
   data: D;
   query: string; // of the state
@@ -56,26 +62,28 @@ export class Session<
   setState: SetState;
   trigger: SetState;
   private readonly root: ParentNode;
-  private readonly queries: Set<string | undefined>; // of states that were shown
+  private readonly queries: Set<AskingData["query"]>; // of states that were shown
   private page: SessionPage<D, A> | undefined;
 
   constructor(
     root: ParentNode,
     data: D,
-    { api, styles }: Place,
+    { api, styles, below, early }: Place<D>,
     create: (session: Session<D, R, A>) => SessionPage<D, A>,
   ) {
     this.root = root;
     this.data = data;
     this.hidden = new Set(data.hide);
-    this.query = data.query ?? "";
+    this.query = typeof data.query === "string" ? data.query : "";
     this.queries = new Set([data.query]);
     this.link = new Link(
       socketAddress(data, api),
       (buffer) => this.receive(buffer),
       (request) => this.setState("ask", request),
     );
-    this.ready = loadStyles(root, styles).then((schema) => {
+    this.early = early?.(data);
+    this.ready = loadStyles(root, styles, ...(below ? [asset(below)] : [])).then((schema) => {
+      if (this.link.closed) return;
       this.schema = schema;
       root.append(this.whole);
       this.theme.value = applyTheme(root, this.whole);
@@ -104,6 +112,10 @@ export class Session<
     return this.page?.motions ?? [];
   }
 
+  get clock() {
+    return this.page?.clock;
+  }
+
   receive(buffer: ArrayBuffer) {
     const answer = decode<A>(buffer);
     if (answer.id < this.answered) return;
@@ -119,9 +131,10 @@ export class Session<
       this.theme.value = theme;
       this.page?.onTheme?.();
     }
-    if (!this.queries.has(data.query) && !this.page?.busy) {
+    this.page?.onData?.(data);
+    if (this.page?.onLinkFollowed && !this.queries.has(data.query) && !this.page.busy) {
       this.queries.add(data.query);
-      this.page?.onLinkFollowed?.(data);
+      this.page.onLinkFollowed(data);
     }
     receiveFallback(this, data);
   }
@@ -143,7 +156,7 @@ export class Session<
 
 // Return the render and unmount functions of a page's module.
 export const defineSession = <D extends AskingData, R extends object, A extends { id: number }>(
-  place: Place,
+  place: Place<D>,
   create: (session: Session<D, R, A>) => SessionPage<D, A>,
 ) =>
   defineComponent<D, Session<D, R, A>>(

@@ -158,8 +158,7 @@ export interface Filmed extends Presentable {
   link?: { busy: boolean; waiting: object | null };
   frameRequest?: number | null;
   asked?: unknown; // if a number: the frame that is expected
-  wanted?: number;
-  playing?: boolean;
+  clock?: { wanted?: number; frameRequest: number | null }; // of a figure that plays
 }
 // Motion that returns to its start: `pose` sets the position for a share in 0..1, `end` restores
 // the state.
@@ -171,7 +170,7 @@ export interface Motion {
 // Data of a page that sends requests: its link, the data key of its state, and the parameters the
 // link omits.
 export interface AskingData extends Data {
-  query?: string;
+  query?: string | Record<string, string>;
   hide?: string[];
 }
 // Answer delivered with Streamlit's data: base64 of the bytes that a socket would have carried.

@@ -2,8 +2,8 @@
 import type { Filmed, Motion } from "../types.ts";
 
 // Return one motion, from end to end and back, per slider that acts immediately.
-export function sweeps({ whole, playing }: Filmed): Motion[] {
-  if (playing !== undefined) return [];
+export function sweeps({ whole, clock }: Filmed): Motion[] {
+  if (clock) return [];
   return [...whole.querySelectorAll(".control[data-name]")].flatMap((row) => {
     const name = row.getAttribute("data-name") ?? "",
       find = () =>

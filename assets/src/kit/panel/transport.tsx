@@ -1,28 +1,17 @@
 // Transport bar of a figure that plays: reset, single steps, play, scrub bar, time and speed.
 import { useRef } from "preact/hooks";
 import { useSignalEffect } from "@preact/signals";
-import type { ReadonlySignal } from "@preact/signals";
+import type { Playback } from "../timeline/playback.ts";
+import type { newView } from "../timeline/view.ts";
 
-export interface Playback {
-  // values that the bar shows; it follows without a rendering
-  view: {
-    playing: ReadonlySignal<boolean>;
-    at: ReadonlySignal<number>; // step shown
-    last: ReadonlySignal<number>; // last step that can be shown
-    time: ReadonlySignal<string>;
-  };
-  speeds: readonly (readonly [text: string, ...rest: unknown[]])[];
-  speed: number; // index
-  setSpeed(index: number): void;
-  toggle(): void;
-  reset(): void;
-  step(by: number, epoch?: boolean): void;
-  scrubTo(step: number): void;
-  rest(): void; // after the scrub bar was released
+export interface Playable {
+  view: ReturnType<typeof newView>; // the bar follows it without a rendering
+  playback: Playback;
+  address: { rest(): void }; // called when the scrub bar is released
 }
 
 interface TransportProps {
-  player: Playback;
+  player: Playable;
   unit: string; // name of a step
   label?: string;
   epochs?: boolean; // buttons for whole epochs
@@ -34,25 +23,26 @@ export function Transport({ player, unit, label, epochs = false }: TransportProp
       {text}
     </button>
   );
-  const { playing, time } = player.view;
+  const { playing, time } = player.view,
+    { playback } = player;
   return (
     <div class="transport" role={label ? "group" : undefined} aria-label={label}>
-      {button("⟲", "reset", () => player.reset())}
-      {epochs && button("«", "one epoch back", () => player.step(-1, true))}
-      {button("‹", `one ${unit} back`, () => player.step(-1))}
+      {button("⟲", "reset", () => playback.goTo(0))}
+      {epochs && button("«", "one epoch back", () => playback.step(-1, true))}
+      {button("‹", `one ${unit} back`, () => playback.step(-1))}
       {playing.value
-        ? button("Pause", "pause", () => player.toggle(), "play")
-        : button("Play", "play", () => player.toggle(), "play")}
-      {button("›", `one ${unit} on`, () => player.step(1))}
-      {epochs && button("»", "one epoch on", () => player.step(1, true))}
+        ? button("Pause", "pause", () => playback.toggle(), "play")
+        : button("Play", "play", () => playback.toggle(), "play")}
+      {button("›", `one ${unit} on`, () => playback.step(1))}
+      {epochs && button("»", "one epoch on", () => playback.step(1, true))}
       <ScrubBar player={player} />
       <output>{time}</output>
       <select
         aria-label="speed"
-        value={String(player.speed)}
-        onChange={(e) => player.setSpeed(Number(e.currentTarget.value))}
+        value={String(playback.speed)}
+        onChange={(e) => playback.setSpeed(Number(e.currentTarget.value))}
       >
-        {player.speeds.map(([text], i) => (
+        {playback.speeds.map(([text], i) => (
           <option key={text} value={i}>
             {text}
           </option>
@@ -62,7 +52,7 @@ export function Transport({ player, unit, label, epochs = false }: TransportProp
   );
 }
 
-function ScrubBar({ player }: { player: Playback }) {
+function ScrubBar({ player }: { player: Playable }) {
   const bar = useRef<HTMLInputElement>(null),
     { at, last } = player.view;
   useSignalEffect(() => {
@@ -75,8 +65,8 @@ function ScrubBar({ player }: { player: Playback }) {
       type="range"
       aria-label="step"
       min={0}
-      onInput={(e) => player.scrubTo(Number(e.currentTarget.value))}
-      onChange={() => player.rest()}
+      onInput={(e) => player.playback.scrubTo(Number(e.currentTarget.value))}
+      onChange={() => player.address.rest()}
     />
   );
 }

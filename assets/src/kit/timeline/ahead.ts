@@ -1,32 +1,36 @@
 // Choice of the next request, so that each step is loaded before it is shown.
 import type { Steps, TimelineRequest } from "./types.ts";
 
-// position of a player
+// position of a clock
 export interface Going {
   history: Steps<any>;
   at: number; // step shown
   wanted: number | undefined; // step to show once it is loaded
   playing: boolean;
-  stride: number;
-  ahead: number; // frames computed before they are shown
   most: number;
   trained: number; // last step that Python has computed
   recordedTo: number; // last step of a recording, -1 without one
   began: number; // time at which playback last started
 }
 
-export function nextQuestion(going: Going): Pick<TimelineRequest<any>, "want" | "frames"> | null {
-  const { history, at, wanted, playing, stride, trained } = going,
-    { last } = history;
-  if (wanted !== undefined && wanted <= last)
-    return { want: wanted, frames: missing(going, wanted) };
+// Return what to request next, null if nothing. `ahead`: frames computed before they are shown, one
+// every `stride` steps.
+export function nextQuestion(
+  going: Going,
+  ahead: number,
+  stride: number,
+): Pick<TimelineRequest<any>, "want" | "frames"> | null {
+  const { history, at, wanted, playing, trained } = going,
+    { last } = history,
+    missing = (from: number) => missingFrames(going, from, at + ahead * stride, stride);
+  if (wanted !== undefined && wanted <= last) return { want: wanted, frames: missing(wanted) };
   if (wanted !== undefined && !playing) return { want: wanted, frames: [wanted] };
   if (!playing) return null;
   if (going.recordedTo < 0 && trained < last) return { want: last, frames: [] };
-  const ahead = (Math.floor(at / stride) + going.ahead) * stride,
-    want = Math.min(Math.max(wanted ?? 0, ahead), going.most);
+  const next = (Math.floor(at / stride) + ahead) * stride,
+    want = Math.min(Math.max(wanted ?? 0, next), going.most);
   if (last < want) return { want, frames: [] };
-  const frames = missing(going, at + 1);
+  const frames = missing(at + 1);
   if (frames.length) return { want: frames[frames.length - 1], frames };
   // While a recording plays the engine catches up, so that playback can continue from the end or
   // from any change.
@@ -35,8 +39,8 @@ export function nextQuestion(going: Going): Pick<TimelineRequest<any>, "want" | 
 }
 
 // Return frames of known steps that will be shown next and are not loaded.
-function missing({ history, at, wanted, stride, ahead }: Going, from: number) {
-  const to = Math.min(history.last, at + ahead * stride);
+function missingFrames({ history, wanted }: Going, from: number, end: number, stride: number) {
+  const to = Math.min(history.last, end);
   const found: number[] = [];
   for (let k = Math.ceil(from / stride) * stride; k <= to && found.length < 40; k += stride)
     if (!history.has(k)) found.push(k);

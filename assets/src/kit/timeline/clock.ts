@@ -1,106 +1,82 @@
-// Clock of a page with a player: the step shown, the steps requested from Python, and playback. It
-// handles no elements; player.ts does.
-import type { Link } from "../socket.ts";
-import type { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.ts";
+// Clock of a figure: the step shown, the steps that are loaded, and the requests for others. It
+// drives the hooks of its figure and handles no elements.
+import type { About, Kinds, TimelineFigure, TimelineRequest } from "./types.ts";
+import { nextQuestion } from "./ahead.ts";
+import { approach, prepare, reportDelay } from "./delays.ts";
 
-import { firstId } from "../socket.ts";
-import { approach, askAhead, prepare, reportDelay, tickSoon } from "./playback.ts";
+const MOST_TIMES = 30; // frame times that are kept
 
-const SPEEDS: Speed[] = [
-  ["slow motion", 1, 4],
-  ["12 steps/s", 1, 12],
-  ["30 steps/s", 1, 30],
-  ["full speed", 1, 1000],
-];
+// Connection to Python. `send` returns the number of the request.
+interface Connection<S> {
+  link: { busy: boolean; waiting: object | null };
+  send(request: TimelineRequest<S>): number;
+}
+// What the page around the figure does.
+export interface ClockHooks<A> {
+  stride(): number; // steps from one displayed in playback to the next
+  pause(why?: string): void;
+  message(text: string): void;
+  onToggle(playing: boolean): void;
+  onLink(answer: A): void; // the answer has the link of the state
+  onStep(): void; // the step shown has changed
+  onGoal(): void; // the step of a link is shown
+  rest(): void; // after a gesture
+}
 
-// S: state that determines the steps
-// H: steps that are loaded
-export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>> {
-  ahead: number;
-  speeds: Speed[];
-  speed: number;
-  most: number;
-  history: H;
+export class Clock<K extends Kinds> {
+  state: K["state"];
+  history: K["steps"];
+  figure: TimelineFigure<K>;
   at = 0; // step shown
   goal = 0; // step named by a link, until it is loaded
-  seq = firstId();
-  answered = this.seq;
-  revision = 0; // of the future; every change increments it
-  revisions: Map<number, [revision: number, draft: boolean]> = new Map(); // revision by request
-  playing = false;
-  frameTimes: number[] = [];
-  due = 0;
-  began = 0;
   wanted: number | undefined; // step to show once it is loaded
+  playing = false;
+  drafting = false; // a slider or a point is still moving
+  began = 0; // time at which playback last started
+  frameTimes: number[] = []; // of the last steps
   recordedTo = -1; // last step of a recording that plays
   trained = -1; // last step that Python has computed
-  drafting = false; // a slider is still moving
-  played = false; // playing before a hold
-  late = false;
+  late = false; // a delay is reported
   unseen = false; // the step that arrived is not painted yet
-  needsLink = false;
   closed = false;
-  preparing: number | null = null;
-  ticking: number | null = null;
+  preparing: number | null = null; // timer
   frameRequest: number | null = null;
-  state: S;
-  link: Link<TimelineRequest<S>>;
+  readonly most: number; // last step there can be
+  readonly hooks: ClockHooks<K["answer"]>;
+  private readonly about: Pick<About<K>, "ahead" | "empty" | "showWanted">;
+  private readonly server: Connection<K["state"]>;
+  private readonly drafts: Map<number, boolean> = new Map(); // by request of this future
+  private needsLink = false;
 
-  constructor({
-    ahead,
-    speeds = SPEEDS,
-    speed = 2,
-    most,
-  }: Pick<About, "ahead" | "speeds" | "speed"> & { most: number }) {
-    this.ahead = ahead;
-    this.speeds = speeds;
-    this.speed = speed;
-    this.most = most;
-    this.history = this.empty();
-  }
-
-  // ---- hooks for pages
-  empty(): H {
-    throw new TypeError("a page keeps its own steps");
-  }
-  onAnswer?(answer: A): void; // `A` may carry more than steps
-  onDraft?(answer: A): void; // answer to a draft
-  remember?(answer: A): void; // link and its additional fields
-  follow?(): void; // the step shown has changed
-  paint?(): void;
-  panel() {}
-  rest() {}
-  onPlayToggled(_playing: boolean) {}
-  message(_text: string) {}
-  // Number of steps per epoch.
-  get epoch() {
-    return 1;
-  }
-  get full() {
-    return "Reset, or go back and change a setting.";
-  }
-
-  get stride() {
-    return this.speeds[this.speed][1] || this.epoch;
+  constructor(
+    server: Connection<K["state"]>,
+    about: Pick<About<K>, "ahead" | "empty" | "showWanted">,
+    { state, step, options }: Pick<K["data"], "state" | "step" | "options">,
+    hooks: ClockHooks<K["answer"]>,
+  ) {
+    this.server = server;
+    this.about = about;
+    this.most = options.limits.steps;
+    this.hooks = hooks;
+    this.renew(state, step ?? 0);
   }
 
   // ---- requests to Python
-  ask(more: Partial<TimelineRequest<S>> = {}) {
+  ask(more: Partial<TimelineRequest<K["state"]>> = {}) {
     this.needsLink ||= Boolean(more.rest);
-    const { last } = this.history,
-      request = {
-        id: ++this.seq,
-        state: this.state,
+    const { at, state, hooks, about } = this,
+      { last, sparse } = this.history,
+      id = this.server.send({
+        state,
         have: last,
-        want: Math.max(last, this.at),
-        show: this.at,
-        stride: this.stride,
+        want: Math.max(last, at),
+        show: about.showWanted ? (more.want ?? at) : at,
+        stride: hooks.stride(),
         ...more,
-        frames: this.history.sparse ? more.frames : undefined,
+        frames: sparse ? more.frames : undefined,
         rest: this.needsLink && !more.draft,
-      };
-    this.revisions.set(request.id, [this.revision, Boolean(more.draft)]);
-    this.link.send(request);
+      });
+    this.drafts.set(id, Boolean(more.draft));
   }
 
   // Request the first step and the step of a link.
@@ -109,169 +85,88 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     this.ask({ rest: true, want: goal, frames: goal ? [goal] : [] });
   }
 
-  take(answer: A) {
-    const [revision, draft] = this.revisions.get(answer.id) ?? [-1, false];
-    this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
-    if (revision !== this.revision) return;
+  // Let Python compute further steps while the page shows loaded ones. While an answer is handled
+  // the link is still busy; the request is sent right after.
+  askAhead(answered = false) {
+    const { busy, waiting } = this.server.link;
+    if ((busy && !answered) || waiting || this.goal || this.closed || this.preparing) return;
+    const question = nextQuestion(this, this.about.ahead, this.hooks.stride());
+    if (question) this.ask(question);
+  }
+
+  take(answer: K["answer"]) {
+    const { hooks, figure, drafts, history } = this,
+      isDraft = drafts.get(answer.id);
+    for (const id of drafts.keys()) if (id <= answer.id) drafts.delete(id);
+    if (isDraft === undefined) return;
     if (answer.preparing) {
-      this.onAnswer?.(answer);
-      prepare(this, answer.preparing, Boolean(answer.failed));
-      return;
+      figure.onAnswer?.(answer);
+      return prepare(this, answer.preparing, Boolean(answer.failed));
     }
-    if (draft) {
-      if (this.drafting) this.onDraft?.(answer);
-      return;
-    }
-    if (this.preparing) {
-      this.preparing = null;
-      this.message("");
-    }
+    if (isDraft) return this.drafting && figure.onDraft?.(answer);
+    if (this.preparing) hooks.message("");
+    this.preparing = null;
     this.trained = answer.ready;
-    this.history.add(answer);
-    this.onAnswer?.(answer);
+    history.add(answer);
+    figure.onAnswer?.(answer);
     if (answer.query) {
       this.needsLink = false;
-      this.remember?.(answer);
+      hooks.onLink(answer);
     }
-    const { last } = this.history;
-    if (answer.stopped) this.goal = Math.min(this.goal, last);
+    if (answer.stopped) this.goal = Math.min(this.goal, history.last);
     if (this.goal) approach(this);
     else reportDelay(this);
-    if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
-    if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
-      this.pause(`${answer.stopped}. Lower the learning rate, or go back and change a setting.`);
-    askAhead(this, true);
+    if (this.wanted !== undefined && history.has(this.wanted)) this.arrive(this.wanted);
+    const isEnd = Number(this.wanted) > history.last || (this.playing && this.at >= history.last);
+    if (answer.stopped && isEnd)
+      hooks.pause(`${answer.stopped}. Lower the learning rate, or go back and change a setting.`);
+    this.askAhead(true);
     this.invalidate();
   }
 
-  // ---- playback
-  play() {
-    if (this.playing) return;
-    this.playing = true;
-    this.frameTimes = [];
-    this.due = this.began = performance.now();
-    this.message("");
-    this.onPlayToggled(true);
-    tickSoon(this);
-  }
-
-  pause(why?: string) {
-    this.wanted = undefined;
-    if (why !== undefined) this.message(why);
-    if (!this.playing) return;
-    this.playing = false;
-    this.onPlayToggled(false);
-    this.invalidate();
-    this.rest();
-  }
-
-  toggle() {
-    if (this.playing) this.pause();
-    else this.play();
-  }
-
-  setSpeed(index: number) {
-    this.speed = index;
-    this.frameTimes = [];
-  }
-
+  // ---- the step shown
   arrive(step: number) {
     this.wanted = undefined;
     this.at = step;
     this.unseen = true;
-    this.frameTimes.push(performance.now());
-    if (this.frameTimes.length > 30) this.frameTimes.shift();
-    this.follow?.();
+    this.frameTimes = [...this.frameTimes, performance.now()].slice(-MOST_TIMES);
+    this.hooks.onStep();
     this.invalidate();
-    if (!this.playing) this.rest();
-  }
-
-  step(by: number, epoch = false) {
-    this.pause("");
-    this.goal = 0;
-    const unit = epoch ? this.epoch : 1,
-      to =
-        by > 0 ? (Math.floor(this.at / unit) + 1) * unit : (Math.ceil(this.at / unit) - 1) * unit;
-    if (to < 0 || to > this.most) return;
-    if (to <= this.history.last) this.to(to);
-    else {
-      this.wanted = to;
-      askAhead(this);
-    }
-    this.rest();
+    if (!this.playing) this.hooks.rest();
+    this.figure.onArrive?.(step);
   }
 
   to(step: number) {
-    if (this.goal) this.message("");
+    if (this.goal) this.hooks.message("");
     this.goal = 0;
     this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
-    this.follow?.();
-    if (!this.history.has(this.at)) {
-      this.wanted = this.at;
-      askAhead(this);
-    }
+    this.hooks.onStep();
+    if (!this.history.has(this.at)) this.await(this.at);
     this.invalidate();
+    this.figure.onJump?.();
   }
 
-  // Show a step while the scrubber is dragged.
-  scrubTo(step: number) {
-    this.pause();
-    this.to(step);
+  // Show a step once it is loaded.
+  await(step: number) {
+    this.wanted = step;
+    this.askAhead();
   }
 
-  // Pause while the visitor changes something that the steps depend on.
-  hold() {
-    this.played = this.playing;
-    this.playing = false;
-    this.wanted = undefined;
-    this.drafting = true;
-  }
-
-  // End a pause and return true if the page was playing before it.
-  release() {
-    const played = this.drafting ? this.played : this.playing;
-    this.drafting = false;
-    this.playing = false;
-    return played;
-  }
-
-  reset() {
-    this.pause("");
-    this.to(0);
-    this.rest();
-  }
-
-  end() {
-    this.pause("");
-    this.to(this.history.last);
-    this.rest();
-  }
-
-  // ---- changes of the future Drop all steps after the one shown. `from`: first step to recompute.
-  fork(state: S, from: number) {
-    this.revision += 1;
-    this.state = state;
-    this.wanted = undefined;
-    this.goal = 0;
-    this.recordedTo = -1;
-    this.trained = -1;
+  // ---- changes of the future
+  // Compute the steps from `from` on with another state.
+  fork(state: K["state"], from: number) {
+    this.drafts.clear();
+    clearTimeout(this.preparing ?? 0);
+    Object.assign(this, { state, goal: 0, wanted: undefined, preparing: null });
+    Object.assign(this, { recordedTo: -1, trained: -1 });
     this.history.forget(from);
   }
 
-  // goal: step to go to
-  renew(state: S, goal: number) {
-    this.pause("");
-    this.revision += 1;
-    this.state = structuredClone(state);
-    this.history = this.empty();
-    this.at = 0;
-    this.goal = goal;
-    this.recordedTo = -1;
-    this.trained = -1;
-    this.drafting = false;
-    clearTimeout(this.preparing ?? 0);
-    this.preparing = null;
+  // Start again with another state and go to the step `goal`.
+  renew(state: K["state"], goal: number) {
+    this.history = this.about.empty();
+    this.fork(structuredClone(state), 0);
+    Object.assign(this, { at: 0, goal, drafting: false });
   }
 
   // ---- painting
@@ -285,6 +180,12 @@ export class Clock<S extends State, A extends TimelineAnswer, H extends Steps<A>
     cancelAnimationFrame(this.frameRequest);
     this.frameRequest = null;
     this.unseen = false;
-    if (!this.closed) this.paint?.();
+    if (!this.closed) this.figure.paint();
+  }
+
+  close() {
+    this.closed = true;
+    this.playing = false;
+    clearTimeout(this.preparing ?? 0);
   }
 }

@@ -1,294 +1,192 @@
-// Base class of pages with a player: keyboard, changes of the settings, presets, link. Subclasses
-// define the page, the computation and the drawing.
+// Page with a player: a figure on a clock, with playback, changes of the settings, presets and an
+// address. A page is an object that gives its figure, and uses the parts of its player:
+//
+//   class Charges implements TimelineFigure<ChargesKinds> {
+//     constructor(player: Player<ChargesKinds>) { ... }  // style sheets and schema are loaded
+//     page() { return h(Page, { app: this }); }          // rendered when other settings are shown
+//     paint() { ... }                                    // paints the step player.clock.at
+//   }
+//   export const { render, unmount } = definePlayer<ChargesKinds>(
+//     { api: "api/charges", styles: "losses/charges/charges.css", ahead: 1, empty },
+//     (player) => new Charges(player),
+//   );
+//
+//   clock      the step shown, the steps that are loaded, and the requests for others
+//   playback   play and pause, speed, single steps, scrubbing
+//   changes    settings that act from the step shown, other states, presets
+//   address    the link of the state and the step shown
+//   view       what controls and messages show, as signals
 import type { ComponentChildren } from "preact";
-import { asset } from "../address.ts";
-import type { About, State, Steps, TimelineAnswer, TimelineData } from "./types.ts";
-import type { Schema, SetState, Theme } from "../types.ts";
-import { loadStyles, newTheme, receiveFallback } from "../component.ts";
-import { div, still } from "../dom.ts";
+import type { StepChart } from "../chart/steps.tsx";
+import type { Session, SessionPage } from "../session.ts";
+import type { About, Kinds, TimelineFigure, TimelineRequest } from "./types.ts";
+import { StepCharts } from "../chart/steps.tsx";
+import { still } from "../dom.ts";
 import { findPreset, mountPanel } from "../panel/panel.tsx";
-import { Link, decode, socketAddress } from "../socket.ts";
+import { pace } from "../screen.ts";
+import { defineSession } from "../session.ts";
 import { PlayerAddress } from "./address.ts";
-import { settingsOf, withSettings } from "./changes.ts";
+import { Changes } from "./changes.ts";
 import { Clock } from "./clock.ts";
-import { scrubMotions } from "./playback.ts";
-import { PlayerView, pressKey } from "./view.ts";
+import { Playback } from "./playback.ts";
+import { newView, pressKey } from "./view.ts";
 
-export const clone = <T>(x: T): T => structuredClone(x);
-// N: settings of the panel: the part of a state that a change holds
-export class Player<
-  S extends State,
-  D extends TimelineData<S>,
-  A extends TimelineAnswer,
-  H extends Steps<A>,
-  N,
-> extends Clock<S, A, H> {
-  root: ParentNode;
-  data: D;
-  about: About;
-  query: string;
-  hidden: Set<string>;
-  options: D["options"];
-  view = new PlayerView();
-  ready: Promise<void>;
-  schema: Schema;
-  whole = div("lab");
-  show: () => void; // renders the page
-  observer: ResizeObserver;
-  now: N;
-  nowSeen: string;
-  theme: Theme;
-  setState: SetState;
-  telling: number;
-  pending: number | null = null;
-  addressBar = new PlayerAddress();
-  keys: Record<string, (event: KeyboardEvent) => unknown> = {
-    " ": () => this.toggle(),
-    Home: () => this.reset(),
-    End: () => this.end(),
-  };
+type PlayerSession<K extends Kinds> = Session<K["data"], TimelineRequest<K["state"]>, K["answer"]>;
 
-  constructor(root: ParentNode, data: D, about: About) {
-    super({ ...about, most: data.options.limits.steps });
-    this.root = root;
-    this.data = data;
+export class Player<K extends Kinds> implements SessionPage<K["data"], K["answer"]> {
+  readonly session: PlayerSession<K>;
+  readonly about: About<K>;
+  readonly options: K["data"]["options"];
+  readonly figure: TimelineFigure<K>;
+  readonly clock: Clock<K>;
+  readonly playback: Playback;
+  readonly changes: Changes<K>;
+  readonly address: PlayerAddress<K>;
+  readonly view = newView();
+  readonly show: () => void; // renders the page
+  idle: boolean; // the address requested nothing, and its state was not replaced
+  private message = "";
+  private readonly observer = new ResizeObserver(() => this.resize());
+  private readonly listening = new AbortController();
+
+  constructor(
+    session: PlayerSession<K>,
+    about: About<K>,
+    create: (player: Player<K>) => TimelineFigure<K>,
+  ) {
+    const { data, whole } = session,
+      { signal } = this.listening;
+    this.session = session;
     this.about = about;
-    this.state = clone(data.state);
-    this.goal = data.step ?? 0;
-    this.query = JSON.stringify(data.query);
-    this.hidden = new Set(data.hide);
     this.options = data.options;
-    this.link = new Link(socketAddress(data, about.api), this.receive, (request) =>
-      this.setState("ask", request),
-    );
-    this.ready = this.build(data);
+    this.idle = data.idle;
+    this.changes = new Changes(this);
+    this.address = new PlayerAddress(this, data.query);
+    this.clock = new Clock(session, about, data, {
+      stride: () => this.playback.stride,
+      pause: (why) => this.playback.pause(why),
+      message: (text) => this.tell(text),
+      onToggle: (playing) => (this.view.playing.value = playing),
+      onLink: (answer) => this.address.take(answer),
+      onStep: () => this.changes.follow(),
+      onGoal: () => {
+        this.panel();
+        this.address.rest();
+      },
+      rest: () => this.address.rest(),
+    });
+    this.playback = new Playback(this.clock, about.speeds);
+    this.figure = this.clock.figure = create(this);
+    this.changes.read();
+    this.show = mountPanel(whole, () => this.figure.page());
+    this.observer.observe(whole);
+    const leave = () => document.hidden && this.playback.pause();
+    document.addEventListener("visibilitychange", leave, { signal });
+    addEventListener("dml-link", () => this.address.tell(), { signal });
+    this.start();
   }
 
-  async build(data: D) {
-    await this.createElements();
-    this.start(data);
-  }
-
-  async createElements() {
-    const { root, about } = this;
-    this.schema = await loadStyles(root, about.styles, asset("kit/timeline/timeline.css"));
-    this.now = clone(this.settingsAt(this.at));
-    newTheme(this);
-    this.onSchema?.();
-    this.show = mountPanel(this.whole, () => this.page());
-    root.append(this.whole);
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.whole);
-    document.addEventListener("visibilitychange", this.leave);
-    addEventListener("dml-link", this.tellAddress);
-    this.panel();
-  }
-
-  start(data: D) {
+  private async start() {
+    await this.figure.ready;
+    if (this.clock.closed) return;
     this.resize();
-    this.press(findPreset(this.options.presets, data.state));
-    this.requestFirst();
-    if (data.idle && !still()) this.play();
-  }
-
-  leave = () => {
-    if (document.hidden) this.pause();
-  };
-
-  // ---- hooks for subclasses
-  // Return the figure and the panel for the settings `now`.
-  page(): ComponentChildren {
-    return null;
-  }
-  resize() {
-    this.invalidate();
-  }
-  onSchema?(): void; // the schema is loaded; the page is rendered next
-  onTheme?(): void; // the theme has changed
-  onStateReplaced?(): void; // another state replaces the settings of the panel
-  onLink?(answer: A): void; // additional fields of a link
-  marks?(): Record<string, string>; // further parameters of the address
-  describeStep?(): string; // the step shown, for screen readers
-  defaultNotice?(): string; // while there is no message
-  get sentence() {
-    return "";
-  }
-  // Settings that can change during playback, by name.
-  get settings(): string[] {
-    return [];
+    this.view.pressed.value = findPreset(this.options.presets, this.clock.state);
+    this.clock.requestFirst();
+    if (this.idle && !still()) this.playback.play();
   }
 
   // ---- the page
+  // Render the page with the settings in effect at the step shown.
   panel() {
-    this.now = clone(this.settingsAt(this.at));
-    this.nowSeen = JSON.stringify(this.now);
+    this.changes.read();
     this.show();
+    this.figure.onPanel?.();
   }
 
-  // Mark the preset that the page shows; none by default.
-  press(preset: number | null = null) {
-    this.view.pressed.value = preset;
-  }
-
-  onPlayToggled(playing: boolean) {
-    this.view.playing.value = playing;
-  }
-
-  // Show the position of the step among those loaded.
+  // Show the step, its position among those loaded, and the pace of playback.
   progress() {
-    this.view.show(this.at, this.history.last, this.moment(), this.playing ? this.frameTimes : []);
-    this.tell();
+    const { view, figure } = this,
+      { at, history, playing, frameTimes } = this.clock,
+      rate = playing && pace(frameTimes);
+    view.at.value = at;
+    view.last.value = Math.max(history.last, at);
+    view.time.value = (figure.moment?.() ?? `step ${at}`) + (rate ? `, ${rate}/s` : "");
+    this.tell(this.message);
   }
 
-  moment() {
-    return `step ${this.at}`;
+  // Show a message until the next one; without one, what holds at the step shown.
+  tell(message: string) {
+    const text = message || this.figure.defaultNotice?.(),
+      slower = this.session.link.fallback && "No direct connection. Steps take longer.";
+    this.message = message;
+    this.view.notice.value = [text, slower].filter(Boolean).join(" ");
   }
 
-  message(text: string) {
-    this.view.message = text;
-    this.tell();
-  }
-
-  tell() {
-    const slower = this.link.fallback ? "No direct connection. Steps take longer." : "";
-    this.view.tell(this.defaultNotice?.(), slower);
-  }
-
-  key = (event: KeyboardEvent) => pressKey(this.keys, event);
-
-  // ---- messages from Streamlit and Python
-  async update(data: D) {
-    await this.ready;
-    if (newTheme(this)) {
-      this.onTheme?.();
-      this.invalidate();
-    }
-    const query = JSON.stringify(data.query);
-    if (query !== this.query && !this.addressBar.matches(query)) {
-      this.query = query;
-      this.load(data.state, data.step ?? 0);
-    }
-    receiveFallback(this, data);
-  }
-
-  receive = (buffer: ArrayBuffer) => this.take(decode(buffer));
-
-  // ---- changes
-  settingsAt(step: number): N {
-    return settingsOf(this.state, this.settings, step);
-  }
-
-  follow() {
-    if (!this.pending && JSON.stringify(this.settingsAt(this.at)) !== this.nowSeen) this.panel();
-  }
-
-  // Apply a slider or a held key shortly after it comes to rest.
-  commitSoon() {
-    clearTimeout(this.pending ?? 0);
-    this.pending = setTimeout(() => {
-      this.pending = null;
-      if (!this.closed) this.commit();
-    }, 160);
-  }
-
-  // Apply the settings of the panel from the step shown; drop the steps after it.
-  commit() {
-    clearTimeout(this.pending ?? 0);
-    this.pending = null;
-    const changed = withSettings(this.state, this.settings, this.at, clone(this.now));
-    if (changed) this.change(changed);
-  }
-
-  // Switch to a state that differs from the current one only after the step shown.
-  change(state: S, from = this.at + 1, played = this.playing) {
-    const { changes } = this.options.limits,
-      full = state.changes.length > changes;
-    this.press();
-    if (full) this.load({ ...state, ...clone(this.now), changes: [] });
-    else {
-      this.fork(state, from);
-      this.panel();
-      this.ask({ rest: true });
-    }
-    if (played) this.play();
-    else this.onPlayToggled(false);
-    this.message(
-      full
-        ? `A link stores at most ${changes} changes. Training restarted with these settings.`
-        : "",
+  // Return charts over the steps, on which the visitor scrubs; `after` follows them.
+  charts<D>(charts: StepChart<D>[], after?: ComponentChildren) {
+    return new StepCharts(
+      charts,
+      (step) => this.playback.scrubTo(step),
+      () => this.address.rest(),
+      after,
     );
   }
 
-  restart(change: Record<string, unknown>) {
-    const played = this.playing;
-    this.press();
-    this.load({ ...clone(this.state), ...clone(this.now), changes: [], ...change });
-    if (played) this.play();
+  key(event: KeyboardEvent) {
+    const keys = {
+      " ": () => this.playback.toggle(),
+      Home: () => this.playback.goTo(0),
+      End: () => this.playback.goTo(this.clock.history.last),
+      ...this.figure.keys,
+    };
+    pressKey(keys, event);
   }
 
-  load(state: S, goal = 0) {
-    this.renew(state, goal);
-    this.data = { ...this.data, idle: false };
-    this.onStateReplaced?.();
-    this.panel();
-    this.requestFirst();
-  }
-
-  preset(index: number) {
-    this.load(this.options.presets[index].state);
-    this.press(index);
-    if (!still()) this.play();
-  }
-
-  // ---- link
-  // After a gesture: update the link and the numbers for screen readers.
-  rest() {
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
-      if (this.playing || this.closed) return;
-      const { wanted } = this;
-      this.ask({ rest: true, ...(wanted === undefined ? {} : { want: wanted, frames: [wanted] }) });
-      const text = this.describeStep?.();
-      if (text) this.view.live.value = text;
-    }, 150);
-  }
-
-  remember(answer: A) {
-    if (answer.query) this.addressBar.remember(answer.query, this.goal || this.at);
-    this.onLink?.(answer);
-    if (this.goal || (this.data.idle && this.playing)) return;
-    // While playing, link to the step of the last change, which shows its result.
-    const step = this.playing ? (this.state.changes.at(-1)?.at ?? 0) : this.at;
-    this.addressBar.write(step, this.marks?.());
-  }
-
-  // Write the address of the step shown on request, even while playing.
-  tellAddress = () => {
-    if (this.addressBar.state && !this.goal) this.addressBar.write(this.at, this.marks?.());
-  };
-
-  // Query of the state and the step shown.
-  get address() {
-    return this.addressBar.text;
-  }
-
-  // Return the file name for an export of the state and the step shown.
-  file(name: string) {
-    const base = new URL(this.data.base, location.href);
-    return new URL(`${this.about.api}/${name}?${this.addressBar.text}`, base).href;
+  get theme() {
+    return this.session.theme.peek();
   }
 
   get motions() {
-    return scrubMotions(this);
+    return this.playback.motions;
+  }
+
+  // ---- messages from Streamlit and Python
+  onAnswer(answer: K["answer"]) {
+    this.clock.take(answer);
+  }
+
+  onTheme() {
+    this.figure.onTheme?.();
+    this.clock.invalidate();
+  }
+
+  onData({ query, state, step }: K["data"]) {
+    if (this.address.isFollowed(query)) this.changes.load(state, step ?? 0);
+  }
+
+  resize() {
+    this.figure.resize();
+    this.clock.invalidate();
+  }
+
+  paint() {
+    this.figure.paint();
   }
 
   close() {
-    this.closed = true;
-    this.playing = false;
-    for (const timer of [this.telling, this.pending, this.preparing]) clearTimeout(timer ?? 0);
-    document.removeEventListener("visibilitychange", this.leave);
-    removeEventListener("dml-link", this.tellAddress);
-    this.observer?.disconnect();
-    this.link.close();
+    for (const part of [this.clock, this.changes, this.address]) part.close();
+    this.listening.abort();
+    this.observer.disconnect();
+    this.figure.close?.();
   }
 }
+
+// Return the render and unmount functions of a page with a player.
+export const definePlayer = <K extends Kinds>(
+  about: About<K>,
+  create: (player: Player<K>) => TimelineFigure<K>,
+) =>
+  defineSession(
+    { ...about, below: "kit/timeline/timeline.css" },
+    (session: PlayerSession<K>) => new Player(session, about, create),
+  );

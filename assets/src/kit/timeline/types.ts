@@ -1,4 +1,7 @@
-// Messages between pages with a player and pages/shared/timeline/service.py.
+// Messages between pages with a player and pages/shared/timeline/service.py, and what a page gives
+// its player.
+import type { ComponentChildren } from "preact";
+import type { Place } from "../session.ts";
 import type { Data } from "../types.ts";
 
 export type Query = Record<string, string>;
@@ -13,7 +16,7 @@ export interface Limits {
   steps: number;
   changes: number;
 }
-export interface TimelineData<S> extends Data {
+export interface TimelineData<S extends State = State> extends Data {
   state: S;
   query: Query;
   step: number | null;
@@ -23,7 +26,6 @@ export interface TimelineData<S> extends Data {
 }
 // Steps 0..have are loaded, steps up to `want` are requested, `show` is displayed.
 export interface TimelineRequest<S> {
-  id: number;
   state: S;
   have: number;
   want: number;
@@ -51,13 +53,54 @@ export interface Steps<A> {
   add(answer: A): void;
   forget(step: number): void; // drop this step and all later ones, because the future changed
 }
+// Types of a page with a player. S: state, which determines the steps; H: steps that are loaded; N:
+// settings of the panel, the part of a state that a change holds
+export interface Kinds<
+  S extends State = State,
+  D extends TimelineData<any> = TimelineData<any>,
+  A extends TimelineAnswer = TimelineAnswer,
+  H extends Steps<any> = Steps<any>,
+  N extends object = object,
+> {
+  state: S;
+  data: D;
+  answer: A;
+  steps: H;
+  settings: N;
+}
+
 export type Speed = [text: string, stride: number, frames: number];
-// Properties of a page. speeds: steps per displayed step (0 for an epoch) and frames per second at
-// most; ahead: frames computed in advance.
-export interface About {
-  api: string;
-  styles: string;
+// Properties of a page. ahead: frames computed in advance; speeds: steps per displayed step (0 for
+// an epoch) and frames per second at most.
+export interface About<K extends Kinds> extends Place<K["data"]> {
   ahead: number;
   speeds?: Speed[];
-  speed?: number;
+  showWanted?: boolean; // a request names the step that it wants as the one shown
+  empty(): K["steps"]; // no steps
+}
+// Figure of a page, and what it adds to its player.
+export interface TimelineFigure<K extends Kinds> {
+  settings?: readonly string[]; // names of the settings that can change during playback
+  keys?: Record<string, (event: KeyboardEvent) => unknown>; // actions; false declines a key
+  full?: string; // what to do once the history is full
+  readonly epoch?: number; // steps per epoch
+  ready?: Promise<void>; // the first step is requested after it
+  page(): ComponentChildren; // figure and panel
+  resize(): void;
+  paint(): void;
+  close?(): void;
+  settingsAt?(step: number): K["settings"]; // unless `settings` names them
+  restarted?(change: Partial<K["state"]>): Partial<K["state"]>; // fields of the state that restarts
+  onAnswer?(answer: K["answer"]): void; // it may carry more than steps
+  onDraft?(answer: K["answer"]): void; // answer to a draft
+  onLink?(answer: K["answer"]): void; // its additional fields
+  onArrive?(step: number): void; // a step that playback or a request has waited for is shown
+  onJump?(): void; // another step is shown
+  onPanel?(): void; // the page was rendered with other settings
+  onTheme?(): void;
+  onStateReplaced?(): void; // another state replaces the settings of the panel
+  marks?(): Query; // further parameters of the address
+  describeStep?(): string; // the step shown, for screen readers
+  defaultNotice?(): string; // while there is no message
+  moment?(): string; // the step shown, next to the scrub bar
 }

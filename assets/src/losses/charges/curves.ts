@@ -4,7 +4,7 @@ import type { Ink } from "../../kit/types.ts";
 import type { History } from "./history.ts";
 import type { Column } from "./types.ts";
 
-interface Shown {
+export interface CurveData {
   history: History;
   step: number;
   classes: string[]; // colours
@@ -19,7 +19,7 @@ type Row = [
 // Return the lines of a chart from its rows.
 const measures =
   (...rows: Row[]) =>
-  ({ history }: Shown, ink: Ink): Line[] =>
+  ({ history }: CurveData, ink: Ink): Line[] =>
     rows.map(([name, column, colour, dash]) => ({
       name,
       colour: ink[colour],
@@ -29,7 +29,7 @@ const measures =
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 3], [10, 3], [3, 3, 1, 3]];
 
-export const CURVES: StepChart<Shown>[] = [
+export const CURVES: StepChart<CurveData>[] = [
   { name: "loss", lines: measures(["loss", "loss", "text"]) },
   {
     name: "active triplets and MAP@R",

@@ -4,6 +4,7 @@ import type { Moved } from "./types.ts";
 import { show } from "../../kit/dom.ts";
 import { follow, within } from "../../kit/hand.ts";
 import { clamp } from "../../kit/panel/values.ts";
+import { commit, draft } from "./changes.ts";
 import { fromPixels, toPixels } from "./draw.ts";
 
 const NEAR = 13, // px within which a pointer takes a point
@@ -40,13 +41,13 @@ export class Hand {
 
   drag(event: PointerEvent) {
     const { app } = this,
-      { frame, canvas, half, size } = app,
+      { frame, canvas, half, size, clock, player } = app,
       index = this.nearest(event);
     frame.focus({ preventScroll: true });
     this.chosen = index;
-    if (index === null) return app.invalidate();
+    if (index === null) return clock.invalidate();
     event.preventDefault();
-    app.hold();
+    player.playback.hold();
     this.dragging = true;
     frame.classList.add("held");
     let last: Moved | null = null;
@@ -54,16 +55,16 @@ export class Hand {
       const [px, py] = within(e, canvas),
         [x, y] = fromPixels(half, size)(clamp(px, 0, size), clamp(py, 0, size));
       last = [index, Number(x.toFixed(4)), Number(y.toFixed(4))];
-      app.history.setPoint(app.at, last);
-      app.invalidate();
-      app.draft(last);
+      clock.history.setPoint(clock.at, last);
+      clock.invalidate();
+      draft(player, last);
     };
     follow(event, canvas, move, () => {
       this.dragging = false;
       frame.classList.remove("held");
-      if (last) return app.commit(last);
-      if (app.release()) app.play();
-      else app.invalidate();
+      if (last) return commit(player, last);
+      if (player.playback.release()) player.playback.play();
+      else clock.invalidate();
     });
   }
 
@@ -75,8 +76,8 @@ export class Hand {
     if (!frameShown) return;
     const chosen = (this.chosen = ((this.chosen ?? (turn > 0 ? -1 : 0)) + turn + n) % n),
       [x, y] = frameShown.positions.subarray(2 * chosen);
-    app.view.live.value = `point ${chosen}, class ${labels[chosen] + 1}, at ${show(x)}, ${show(y)}`;
-    app.invalidate();
+    app.player.view.live.value = `point ${chosen}, class ${labels[chosen] + 1}, at ${show(x)}, ${show(y)}`;
+    app.clock.invalidate();
   }
 
   // Move the chosen point by a share of the window.
@@ -84,7 +85,11 @@ export class Hand {
     const { app } = this,
       index = Number(this.chosen),
       by = app.half / 40,
-      [x, y] = app.history.at(app.at).positions.subarray(2 * index);
-    app.commit([index, Number((x + by * right).toFixed(4)), Number((y + by * up).toFixed(4))]);
+      [x, y] = app.clock.history.at(app.clock.at).positions.subarray(2 * index);
+    commit(app.player, [
+      index,
+      Number((x + by * right).toFixed(4)),
+      Number((y + by * up).toFixed(4)),
+    ]);
   }
 }

@@ -13,14 +13,19 @@ import {
   Part,
   Pills,
   PresentButtons,
-  Presets,
   Readouts,
   Section,
   Transport,
   Control,
   clamp,
 } from "../../kit/panel/panel.tsx";
-import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
+import { commit, draft } from "./changes.ts";
+import {
+  SeedField,
+  ShownSwitches,
+  StateNumber,
+  TimelinePresets,
+} from "../../kit/timeline/fields.tsx";
 
 const RATE = {
   name: "step size",
@@ -40,13 +45,7 @@ const SHOWN = [
 
 export const Page = ({ app }: { app: Charges }) => (
   <>
-    {!app.hidden.has("presets") && (
-      <Presets
-        offers={app.options.presets}
-        pressed={app.view.pressed}
-        onPress={(i) => app.preset(i)}
-      />
-    )}
+    <TimelinePresets player={app.player} />
     <div class="stage three">
       <Figure app={app} />
       <Measures app={app} />
@@ -63,7 +62,7 @@ const Figure = ({ app }: { app: Charges }) => (
       role="group"
       aria-label="the charges: space plays and pauses, left and right arrows step, home resets, comma and full stop choose a point, shift and arrows move it"
       ref={app.setFrame}
-      onKeyDown={(e) => app.key(e)}
+      onKeyDown={(e) => app.player.key(e)}
     >
       <canvas
         role="img"
@@ -73,10 +72,10 @@ const Figure = ({ app }: { app: Charges }) => (
         onPointerMove={(e) => app.hand.hover(e)}
       />
     </div>
-    <Transport player={app} unit="step" />
+    <Transport player={app.player} unit="step" />
     <Readouts rows={app.readout} />
-    <Notice text={app.view.notice} />
-    <Live text={app.view.live} />
+    <Notice text={app.player.view.notice} />
+    <Live text={app.player.view.live} />
   </div>
 );
 
@@ -106,13 +105,15 @@ const Measures = ({ app }: { app: Charges }) => (
 );
 
 function Controls({ app }: { app: Charges }) {
-  const { options, state, schema, data } = app,
+  const { player } = app,
+    { options, session, clock, changes } = player,
+    { schema, data } = session,
     { limits } = options,
-    { law } = app.now;
-  const commit = () => app.commit(),
+    { law } = changes.now;
+  const rest = () => commit(player),
     setLaw = (key: "miner" | "optimiser" | "normalise" | "side", value: string) => {
       law[key] = value;
-      app.commit();
+      rest();
     };
   const choose = (key: "miner" | "optimiser" | "normalise", label: string) => (
     <MenuField
@@ -125,18 +126,18 @@ function Controls({ app }: { app: Charges }) {
   const count = (key: "classes" | "per_class", label: string) => (
     <label>
       {label}
-      <StateNumber player={app} name={key} label={label} range={[2, limits[key]]} />
+      <StateNumber player={player} name={key} label={label} range={[2, limits[key]]} />
     </label>
   );
   return (
-    <Panel hidden={app.hidden}>
+    <Panel hidden={session.hidden}>
       <Part name="loss">
         <LossPanel
           schema={schema}
           state={law}
-          onInput={() => app.draft()}
-          onRest={commit}
-          onLoss={commit}
+          onInput={() => draft(player)}
+          onRest={rest}
+          onLoss={rest}
         >
           <LossFormula loss={schema.losses[law.loss]} />
         </LossPanel>
@@ -155,7 +156,7 @@ function Controls({ app }: { app: Charges }) {
             onInput={(x) => {
               law.step_size = clamp(Number(x), ...limits.rate);
             }}
-            onRest={commit}
+            onRest={rest}
           />
         </div>
         <Pills
@@ -170,21 +171,21 @@ function Controls({ app }: { app: Charges }) {
           <MenuField
             label="start"
             offers={options.start}
-            value={state.start}
-            onChange={(start) => app.restart({ start })}
+            value={clock.state.start}
+            onChange={(start) => changes.restart({ start })}
           />
           {count("classes", "classes")}
           {count("per_class", "per class")}
-          <SeedField player={app} />
+          <SeedField player={player} />
         </div>
       </Section>
       <Section name="shown" title="Shown">
-        <ShownSwitches player={app} rows={SHOWN} />
+        <ShownSwitches app={app} rows={SHOWN} />
       </Section>
       <Section name="take" title="Export">
         <div class="pills">
-          <PresentButtons app={app} />
-          <button onClick={() => app.figure()}>Figure, PNG</button>
+          <PresentButtons app={session} />
+          <button onClick={() => app.save()}>Figure, PNG</button>
           <ExportLinks
             base={data.base}
             page="charges"

@@ -1,6 +1,7 @@
 // Simulation of charges: messages from pages/losses/charges/page.py and service.py.
 import type { Hyper, Shapes } from "../../kit/types.ts";
-import type { TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
+import type { History } from "./history.ts";
+import type { Kinds, TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
 
 export interface Law {
   loss: string;
@@ -51,6 +52,8 @@ export interface Options {
 export interface ChargesData extends TimelineData<Spec> {
   options: Options;
 }
+
+export type ChargesKinds = Kinds<Spec, ChargesData, ChargesAnswer, History, { law: Law }>;
 
 export interface Portrait {
   density: Uint8Array; // (bins, bins), logarithmic

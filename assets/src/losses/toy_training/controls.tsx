@@ -18,7 +18,6 @@ import {
 import { save } from "../../kit/dom.ts";
 import { sheet } from "../../kit/figure/sheet.ts";
 import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
-import { clone } from "../../kit/timeline/player.ts";
 import { LETTERS } from "./names.ts";
 
 const RATE = {
@@ -35,17 +34,20 @@ const DIMS = { 2: "2: plane", 3: "3: space" },
   IMAGE_DIMS = { ...DIMS, 64: "64: two principal components" };
 
 export function Controls({ app }: { app: Toys }) {
-  const { options, state, now, images } = app,
-    { limits } = options;
+  const { player, images } = app,
+    { options, session, clock, changes } = player,
+    { limits } = options,
+    { state } = clock,
+    { now } = changes;
   const count = (name: "classes" | "samples" | "hidden", label: string) => (
-    <StateNumber player={app} name={name} label={label} range={limits[name]} />
+    <StateNumber player={player} name={name} label={label} range={limits[name]} />
   );
   const show = ([first, second]: Side[], both: boolean) => {
-    if (!both) app.spare = clone(second);
-    app.restart({ sides: both ? [first, app.spare ?? options.second] : [first] });
+    if (!both) app.spare = structuredClone(second);
+    changes.restart({ sides: both ? [first, app.spare ?? options.second] : [first] });
   };
   return (
-    <Panel hidden={app.hidden}>
+    <Panel hidden={session.hidden}>
       <Part name="loss">
         {now.sides.map((side, i) => (
           <SideControls key={i} app={app} side={side} index={i} />
@@ -70,7 +72,7 @@ export function Controls({ app }: { app: Toys }) {
             onInput={(x) => {
               now.rate = clamp(Number(x), ...limits.rate);
             }}
-            onRest={() => app.commitSoon()}
+            onRest={() => changes.commitSoon()}
           />
         </div>
         <div class="fields">
@@ -78,7 +80,7 @@ export function Controls({ app }: { app: Toys }) {
             label="optimiser"
             offers={options.optimiser}
             value={state.optimiser}
-            onChange={(optimiser) => app.restart({ optimiser })}
+            onChange={(optimiser) => changes.restart({ optimiser })}
           />
           <label title="Classes per batch and samples per class">
             batch
@@ -98,13 +100,13 @@ export function Controls({ app }: { app: Toys }) {
             label="output"
             offers={images ? IMAGE_DIMS : DIMS}
             value={state.dim}
-            onChange={(dim) => app.restart({ dim: Number(dim) })}
+            onChange={(dim) => changes.restart({ dim: Number(dim) })}
           />
         </div>
         <Switch
           also="tickbox"
           checked={state.normalize}
-          onChange={(normalize) => app.restart({ normalize })}
+          onChange={(normalize) => changes.restart({ normalize })}
         >
           {state.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere"}
         </Switch>
@@ -123,13 +125,13 @@ export function Controls({ app }: { app: Toys }) {
             value={state.split}
             onChange={(split) => showSplit(app, split)}
           />
-          <SeedField player={app} />
+          <SeedField player={player} />
         </div>
         <p class="caption">{options.data[state.data].help}</p>
       </Section>
       <Section name="take" title="Export">
         <div class="pills">
-          <PresentButtons app={app} />
+          <PresentButtons app={session} />
           <button onClick={() => saveFigure(app)}>Figure, PNG</button>
         </div>
         <Runs app={app} />
@@ -141,11 +143,11 @@ export function Controls({ app }: { app: Toys }) {
 // Loss, forces and pooling of a side. The pooling restarts training; its gate acts from the step
 // shown.
 function SideControls({ app, side, index }: { app: Toys; side: Side; index: number }) {
-  const { options } = app,
+  const { options, changes } = app.player,
     letter = LETTERS[index],
     loss = app.schema.losses[side.loss],
     isSided = options.sided.includes(side.loss),
-    commitSoon = () => app.commitSoon();
+    commitSoon = () => changes.commitSoon();
   return (
     <div class={`group side${letter}`}>
       <LossPanel
@@ -162,7 +164,7 @@ function SideControls({ app, side, index }: { app: Toys; side: Side; index: numb
         onRest={commitSoon}
         onLoss={() => {
           if (!options.sided.includes(side.loss)) side.moves = "both";
-          app.commit();
+          changes.commit();
         }}
       >
         <details>
@@ -180,7 +182,7 @@ function SideControls({ app, side, index }: { app: Toys; side: Side; index: numb
         value={side.moves}
         onChange={(moves) => {
           side.moves = moves;
-          app.commit();
+          changes.commit();
         }}
       />
       {app.images && (
@@ -191,8 +193,8 @@ function SideControls({ app, side, index }: { app: Toys; side: Side; index: numb
             offers={options.poolings}
             value={side.pooling}
             onChange={(pooling) =>
-              app.restart({
-                sides: app.now.sides.map((s, k) => (k === index ? { ...s, pooling } : s)),
+              changes.restart({
+                sides: changes.now.sides.map((s, k) => (k === index ? { ...s, pooling } : s)),
               })
             }
           />
@@ -218,7 +220,7 @@ function SideControls({ app, side, index }: { app: Toys; side: Side; index: numb
 // Each side as a run of its own; follows the link.
 function Runs({ app }: { app: Toys }) {
   const run = app.run.value,
-    base = new URL(app.data.base, location.href);
+    base = new URL(app.player.session.data.base, location.href);
   if (!run) return <div class="runs" />;
   const { toml, command, links, steps } = run;
   return (
@@ -226,7 +228,7 @@ function Runs({ app }: { app: Toys }) {
       {toml.map((text, i) => (
         <details key={i}>
           <summary>{`Train ${LETTERS[i]} as a run (${steps} ${steps === 1 ? "step" : "steps"})`}</summary>
-          {app.state.changes.length > 0 && (
+          {app.clock.state.changes.length > 0 && (
             <p class="caption">
               The run uses the current settings from step 0, because a run cannot change its
               settings.
@@ -251,26 +253,22 @@ const saveSpec = (letter: string, toml: string) =>
   save(`toy-${letter.toLowerCase()}.toml`, new Blob([toml], { type: "application/toml" }));
 
 // Switch the data between images and vectors, with the settings of the first preset that uses them.
-function useData(app: Toys, data: string) {
-  const { playing, state, options } = app,
+function useData({ player, clock, images }: Toys, data: string) {
+  const { changes, options } = player,
     known = options.presets.find((p) => p.state.data === data);
-  if (!known || !(app.images || data in options.images)) return app.restart({ data });
-  app.press();
-  app.load({ ...known.state, seed: state.seed });
-  if (playing) app.play();
+  if (known && (images || data in options.images))
+    changes.loadAndPlay({ ...known.state, seed: clock.state.seed });
+  else changes.restart({ data });
 }
 
 // Show another split of the same steps.
-function showSplit(app: Toys, split: string) {
-  const { playing } = app;
-  app.press();
-  app.load({ ...clone(app.state), split }, app.at);
-  if (playing) app.play();
-}
+const showSplit = ({ player, clock }: Toys, split: string) =>
+  player.changes.loadAndPlay({ ...clock.state, split }, clock.at);
 
 async function saveFigure(app: Toys) {
-  const { windows, history, state, theme } = app,
-    step = history.nearest(app.at),
+  const { windows, clock, player } = app,
+    { history, state } = clock,
+    step = history.nearest(clock.at),
     titled = windows.map(
       ({ figure, side }) =>
         [
@@ -278,5 +276,5 @@ async function saveFigure(app: Toys) {
           side < 0 ? "inputs" : `${LETTERS[side]}: ${app.name(side)}, step ${step}`,
         ] as const,
     );
-  save(`toys-${state.data}-${state.seed}-${step}.png`, await sheet(titled, WIDTH, theme));
+  save(`toys-${state.data}-${state.seed}-${step}.png`, await sheet(titled, WIDTH, player.theme));
 }

@@ -1,17 +1,9 @@
 // Toy training page: windows with their numbers and curves, transport bar, scores, panel.
 import type { Toys } from "./toy_training.ts";
 import type { CloudWindow } from "./window.ts";
-import {
-  Foreign,
-  Live,
-  Notice,
-  Presets,
-  Readouts,
-  Transport,
-  defaultsOf,
-} from "../../kit/panel/panel.tsx";
+import { Foreign, Live, Notice, Readouts, Transport, defaultsOf } from "../../kit/panel/panel.tsx";
 import { still } from "../../kit/dom.ts";
-import { clone } from "../../kit/timeline/player.ts";
+import { TimelinePresets } from "../../kit/timeline/fields.tsx";
 import { Controls } from "./controls.tsx";
 import { LETTERS, lossName } from "./names.ts";
 import { colourOf, shapeOf } from "./palette.ts";
@@ -22,32 +14,26 @@ const MANY = 20; // classes that are not scrolled
 
 export const Page = ({ app }: { app: Toys }) => (
   <>
-    {!app.hidden.has("presets") && (
-      <Presets
-        offers={app.options.presets}
-        pressed={app.view.pressed}
-        onPress={(i) => app.preset(i)}
-      />
-    )}
+    <TimelinePresets player={app.player} />
     <div class="stage">
-      <div class="work" ref={app.setWork} onKeyDown={(e) => app.key(e)}>
+      <div class="work" ref={app.setWork} onKeyDown={(e) => app.player.key(e)}>
         <div class="views" data-count={app.windows.length} data-images={String(app.images)}>
           {app.windows.map((window) => (
             <Window key={window.name + window.side} app={app} window={window} />
           ))}
         </div>
         <Transport
-          player={app}
+          player={app.player}
           unit="batch"
           label="time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets"
           epochs
         />
-        <Notice text={app.view.notice} />
+        <Notice text={app.player.view.notice} />
         <Foreign key={app.windows.length} element={app.curves.whole} />
-        {!app.hidden.has("table") && (
-          <ScoresOf app={app} names={app.state.sides.map((_, i) => app.name(i))} />
+        {!app.player.session.hidden.has("table") && (
+          <ScoresOf app={app} names={app.clock.state.sides.map((_, i) => app.name(i))} />
         )}
-        <Live text={app.view.live} />
+        <Live text={app.player.view.live} />
       </div>
       <Controls app={app} />
     </div>
@@ -56,7 +42,7 @@ export const Page = ({ app }: { app: Toys }) => (
 
 function Window({ app, window }: { app: Toys; window: CloudWindow }) {
   const { side, name, figure } = window,
-    { data } = app.history,
+    { data } = app.clock.history,
     letter = LETTERS[side],
     count = app.windows.length;
   return (
@@ -78,8 +64,8 @@ function Window({ app, window }: { app: Toys; window: CloudWindow }) {
 }
 
 function Chips({ app }: { app: Toys }) {
-  const { history, highlighted, preparation, theme } = app,
-    names = preparation ? [] : (history.data?.classes ?? []);
+  const { clock, player, highlighted, preparation } = app,
+    names = preparation ? [] : (clock.history.data?.classes ?? []);
   return (
     <div
       class={names.length > MANY ? "chips many" : "chips"}
@@ -93,7 +79,7 @@ function Chips({ app }: { app: Toys }) {
           aria-pressed={highlighted.has(k)}
           onClick={() => app.light(k)}
         >
-          <i class={shapeOf(k)} style={`background:${colourOf(k, theme)}`} />
+          <i class={shapeOf(k)} style={`background:${colourOf(k, player.theme)}`} />
           {name}
         </button>
       ))}
@@ -103,13 +89,14 @@ function Chips({ app }: { app: Toys }) {
 }
 
 function ScoresOf({ app, names }: { app: Toys; names: string[] }) {
-  const { schema } = app,
+  const { schema, player } = app,
+    { changes, playback, options } = player,
     table = app.scores.table.value;
   const use = (side: number, { loss, hyper }: Published) => {
-    const sides = clone(app.now.sides);
+    const sides = structuredClone(changes.now.sides);
     sides[side] = { ...sides[side], loss, hyper: { ...defaultsOf(schema.losses[loss]), ...hyper } };
-    app.restart({ sides });
-    if (!still()) app.play();
+    changes.restart({ sides });
+    if (!still()) playback.play();
   };
   if (!table) return <div />;
   return (
@@ -123,7 +110,7 @@ function ScoresOf({ app, names }: { app: Toys; names: string[] }) {
       />
       <p class="caption">
         {table.published.length > 0 &&
-          `Training scores of Karaman 2021, Table 4.1, and ours. ${app.options.not_stated}`}
+          `Training scores of Karaman 2021, Table 4.1, and ours. ${options.not_stated}`}
       </p>
     </div>
   );

@@ -2,30 +2,30 @@
 import { signal } from "@preact/signals";
 import type { Table } from "./types.ts";
 
-// Parts of the page that loading uses.
-interface Page {
+// Parts of the session that loading uses.
+interface Source {
   data: { base: string };
-  closed: boolean;
+  link: { closed: boolean };
 }
 
 export class Scores {
   table = signal<Table | null>(null);
-  private page: Page;
+  private source: Source;
   private key: string | null = null; // state and step of the table
 
-  constructor(page: Page) {
-    this.page = page;
+  constructor(source: Source) {
+    this.source = source;
   }
 
   // Load the table of an address; after a failure the next call tries again.
   async load(key: string) {
     if (this.key === key) return;
     this.key = key;
-    const base = new URL(this.page.data.base, location.href),
+    const base = new URL(this.source.data.base, location.href),
       found: Table | null = await fetch(new URL(`api/toys/table?${key}`, base))
         .then((r) => (r.ok ? r.json() : null))
         .catch(() => null);
-    if (this.page.closed || this.key !== key) return;
+    if (this.source.link.closed || this.key !== key) return;
     if (found) this.table.value = found;
     else this.key = null;
   }

@@ -1,6 +1,7 @@
 // Toy training: messages between the page and pages/losses/toy_training.
 import type { Hyper, Loss, Shapes, Slider } from "../../kit/types.ts";
-import type { TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
+import type { History } from "./history.ts";
+import type { Kinds, TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
 
 export interface Side {
   loss: string;
@@ -64,6 +65,7 @@ export interface ToysData extends TimelineData<Toy> {
   recorded: boolean; // there is a recording of this state
   options: Options;
 }
+export type ToysKinds = Kinds<Toy, ToysData, ToysAnswer, History, Settings>;
 export interface Told {
   toml: string[];
   command: string[];

@@ -89,20 +89,20 @@ export class CloudWindow {
         if (step) this.figure.nudge(() => turn(KEY * step[0], KEY * step[1]));
         return Boolean(step);
       },
-      change: () => app.invalidate(),
+      change: () => app.clock.invalidate(),
       hit: (at) => this.nearest(at),
       hover: (at, hit) => {
         this.tell(at, hit);
         app.ring = hit;
-        app.invalidate();
+        app.clock.invalidate();
       },
-      open: (hit) => app.light(app.history.data?.labels[hit] ?? null),
+      open: (hit) => app.light(app.clock.history.data?.labels[hit] ?? null),
     });
   }
 
   // Name the point under the pointer.
   private tell(at: At | null, hit: number | null) {
-    const { data } = this.app.history;
+    const { data } = this.app.clock.history;
     if (at && hit !== null && data)
       this.figure.showTip(at.place, [
         [`${data.classes[data.labels[hit]]}, sample ${data.indices[hit]}`, ""],
@@ -132,7 +132,8 @@ export class CloudWindow {
 
   // Return the points at a step, null if they are not loaded.
   private sceneAt(step: number): Scene | null {
-    const { history, state, highlighted, ring } = this.app,
+    const { highlighted, ring, clock } = this.app,
+      { history, state } = clock,
       data = history.data as Known,
       isInput = this.side < 0,
       points = isInput ? data.inputs : history.frame(this.side, step),
@@ -148,7 +149,7 @@ export class CloudWindow {
 
   paint(step: number) {
     const { app, figure, side } = this,
-      { history } = app,
+      { history, playing } = app.clock,
       data = history.data as Known,
       scene = (this.scene = this.sceneAt(step));
     if (!scene || this.isPainted(scene)) return;
@@ -174,7 +175,7 @@ export class CloudWindow {
       figure.canvas.dataset.step = String(step);
       this.paintStrip(step);
     }
-    if (!app.playing) figure.announce();
+    if (!playing) figure.announce();
   }
 
   // Return true if the inputs are already painted; they stay still while the embeddings move.
@@ -182,18 +183,19 @@ export class CloudWindow {
     if (this.side >= 0) return false;
     const { app, figure, seen } = this,
       { width } = figure.canvas,
-      now = [points, app.theme, width, app.playing, this.eye.zoom, ring, ...eye, ...highlighted];
+      { theme } = app.player,
+      now = [points, theme, width, app.clock.playing, this.eye.zoom, ring, ...eye, ...highlighted];
     this.seen = now;
     return seen.length === now.length && seen.every((value, k) => value === now[k]);
   }
 
   private paintStrip(step: number) {
     const { strip, rows, app } = this,
-      { data } = app.history;
+      { data } = app.clock.history;
     if (!strip || !rows.length || !data || !app.sheet) return;
-    paintQueries(drawing(strip), strip.clientWidth, rows, data.labels, app.sheet, app.theme);
+    paintQueries(drawing(strip), strip.clientWidth, rows, data.labels, app.sheet, app.player.theme);
     strip.dataset.step = String(step);
-    if (app.playing) return;
+    if (app.clock.playing) return;
     const told = rows.map(
       (row) =>
         `${data.classes[data.labels[row.query]]}, ${rightOf(row, data.labels)} of ${row.next.length} right`,

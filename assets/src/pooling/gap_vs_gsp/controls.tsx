@@ -6,7 +6,6 @@ import { save } from "../../kit/dom.ts";
 import { sheet } from "../../kit/figure/sheet.ts";
 import { brief } from "../../kit/plot.ts";
 import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
-import { clone } from "../../kit/timeline/player.ts";
 import { SIDES } from "./history.ts";
 import { Signs } from "./signs.tsx";
 
@@ -27,7 +26,10 @@ const TAU = {
 };
 
 export function Controls({ app }: { app: GapOrGsp }) {
-  const { options, state, hidden, now } = app,
+  const { player } = app,
+    { options, changes, session, clock } = player,
+    { hidden } = session,
+    { now } = changes,
     { limits } = options,
     bound = (name: Setting, x: number) => clamp(x, ...limits[name]);
   // Slider of a setting that can change during training, in units of `unit`; the help text starts
@@ -44,7 +46,7 @@ export function Controls({ app }: { app: GapOrGsp }) {
             onInput={(x) => {
               now[name] = bound(name, Number((Number(x) * unit).toPrecision(6)));
             }}
-            onRest={() => app.commit()}
+            onRest={() => changes.commit()}
           />
         </div>
       )
@@ -54,7 +56,7 @@ export function Controls({ app }: { app: GapOrGsp }) {
     !hidden.has(name) && (
       <label class="field">
         {caption}
-        <StateNumber player={app} name={name} label={label} range={limits[name]} title={title} />
+        <StateNumber player={player} name={name} label={label} range={limits[name]} title={title} />
       </label>
     );
   return (
@@ -100,7 +102,7 @@ export function Controls({ app }: { app: GapOrGsp }) {
           { low: 0.02, high: 0.8, step: 0.005 },
         )}
         {!hidden.has("seed") && (
-          <SeedField player={app} title="Seed of the initial tokens, the bags and their order" />
+          <SeedField player={player} title="Seed of the initial tokens, the bags and their order" />
         )}
       </Section>
       <Section name="shown" title="Shown">
@@ -109,18 +111,18 @@ export function Controls({ app }: { app: GapOrGsp }) {
             <span>minimum weight of a used token, %</span>
             <Control
               schema={TAU}
-              value={100 * state.tau}
+              value={100 * clock.state.tau}
               onInput={(x) => {
                 app.tau = bound("tau", Number(x) / 100);
               }}
-              onRest={() => showHulls(app, app.tau)}
+              onRest={() => showHulls(player, app.tau)}
             />
           </div>
         )}
-        <ShownSwitches player={app} rows={SHOWN} />
+        <ShownSwitches app={app} rows={SHOWN} />
       </Section>
       <Section name="legend" title="Signs">
-        <Signs theme={app.theme} bound={options.bound} />
+        <Signs theme={player.theme} bound={options.bound} />
       </Section>
       <Section name="take" title="Export">
         <Exports app={app} />
@@ -136,11 +138,16 @@ function Exports({ app }: { app: GapOrGsp }) {
     <>
       <div class="pills">
         <button onClick={() => saveFigure(app)}>Figure, PNG</button>
-        <a class="button" download="" href={app.file("curves.csv")}>
+        <a class="button" download="" href={app.player.address.file("curves.csv")}>
           Curves, CSV
         </a>
         {SIDES.map((side) => (
-          <a key={side} class="button" download="" href={app.file(`tokens-${side}.toml`)}>
+          <a
+            key={side}
+            class="button"
+            download=""
+            href={app.player.address.file(`tokens-${side}.toml`)}
+          >
             {side.toUpperCase()}, TOML
           </a>
         ))}
@@ -162,15 +169,16 @@ function Exports({ app }: { app: GapOrGsp }) {
 }
 
 // Show hulls for another threshold; the training runs stay the same.
-function showHulls(app: GapOrGsp, tau: number) {
-  const { at, playing, state } = app;
+function showHulls({ clock, changes, playback }: GapOrGsp["player"], tau: number) {
+  const { at, playing, state } = clock;
   if (tau === state.tau) return;
-  app.load({ ...clone(state), tau }, at);
-  if (playing) app.play();
+  changes.load({ ...state, tau }, at);
+  if (playing) playback.play();
 }
 
-async function saveFigure({ planes, frame, at, theme }: GapOrGsp) {
+async function saveFigure({ planes, frame, clock, player }: GapOrGsp) {
   if (!frame) return;
+  const { at } = clock;
   const titled = planes.map(
     ({ figure, side }) =>
       [
@@ -178,5 +186,5 @@ async function saveFigure({ planes, frame, at, theme }: GapOrGsp) {
         `${side.toUpperCase()}, step ${at}: MAP@R ${brief(frame[side].held.map_at_r)}`,
       ] as const,
   );
-  save(`gap-or-gsp-${at}.png`, await sheet(titled, WIDTH, theme));
+  save(`gap-or-gsp-${at}.png`, await sheet(titled, WIDTH, player.theme));
 }

@@ -3,11 +3,13 @@
 import { h } from "preact";
 import { signal } from "@preact/signals";
 import type { Signal } from "@preact/signals";
-import type { Frame, GapAnswer, GapData, Measure, Settings, Side, Study } from "./types.ts";
-import { StepCharts } from "../../kit/chart/steps.tsx";
-import { defineComponent } from "../../kit/component.ts";
+import type { Frame, GapAnswer, GapKinds, Measure, Side } from "./types.ts";
+import type { StepCharts } from "../../kit/chart/steps.tsx";
+import type { TimelineFigure } from "../../kit/timeline/types.ts";
+import { still } from "../../kit/dom.ts";
 import { brief } from "../../kit/plot.ts";
-import { Player } from "../../kit/timeline/player.ts";
+import { definePlayer } from "../../kit/timeline/player.ts";
+import type { Player } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
 import { Story } from "../story/story.ts";
 import { CURVES, MEASURES } from "./curves.ts";
@@ -19,59 +21,53 @@ import { cellText, classText } from "./words.ts";
 
 const NUMBERS_EVERY = 100; // ms between two updates of curves and numbers while playing
 
-export class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Settings> {
+export class GapOrGsp implements TimelineFigure<GapKinds> {
+  readonly player: Player<GapKinds>;
+  readonly clock: Player<GapKinds>["clock"];
+  readonly settings: string[];
+  readonly keys: TimelineFigure<GapKinds>["keys"];
+  readonly full = "Open it as a run to continue, or go back and change a setting.";
+  readonly planes = SIDES.map((side) => new PlaneFigure(this, side));
+  readonly words = signal("");
+  readonly cells = Object.fromEntries(
+    SIDES.map((side) => [side, Object.fromEntries(MEASURES.map(([name]) => [name, signal("–")]))]),
+  ) as Record<Side, Record<Measure, Signal<string>>>;
+  readonly tomls = signal<Partial<Record<Side, string>>>({}); // specs of both runs
+  readonly curves: StepCharts<History>;
+  readonly story: Story;
   chosen: number | null; // class
   over: number | null = null; // class under the pointer
   shown = { hulls: true, samples: true, prototypes: true };
-  planes = SIDES.map((side) => new PlaneFigure(this, side));
-  words = signal("");
-  cells = Object.fromEntries(
-    SIDES.map((side) => [side, Object.fromEntries(MEASURES.map(([name]) => [name, signal("–")]))]),
-  ) as Record<Side, Record<Measure, Signal<string>>>;
-  curves = new StepCharts(
-    CURVES,
-    (step) => this.scrubTo(step),
-    () => this.rest(),
-    h(NumberTable, { cells: this.cells }),
-  );
-  story = new Story(this, "gap_vs_gsp", {
-    back: ["transport", "a gate"],
-    next: ["collage", "on images"],
-  });
   tau: number; // threshold of the slider while it is moved
   labels: Uint8Array; // classes of the bags
-  tomls = signal<Partial<Record<Side, string>>>({}); // specs of both runs
-  private unasked = false; // true until the visitor touches the page
+  private unasked: boolean; // it plays, and the visitor has not touched the page
   private paintedAt = 0; // ms, of the numbers
 
-  constructor(root: ParentNode, data: GapData) {
-    super(root, data, {
-      api: "api/gap_or_gsp",
-      styles: "pooling/gap_vs_gsp/gap_vs_gsp.css",
-      ahead: 3,
-    });
+  constructor(player: Player<GapKinds>) {
+    const { session, playback } = player,
+      { data, hidden, whole } = session;
+    this.player = player;
+    this.clock = player.clock;
+    this.settings = player.options.onTheWay;
     this.chosen = data.chosen;
-    Object.assign(this.keys, {
-      ArrowLeft: () => this.step(-1),
-      ArrowRight: () => this.step(1),
+    this.curves = player.charts(CURVES, h(NumberTable, { cells: this.cells }));
+    this.story = new Story({ data, hidden }, "gap_vs_gsp", {
+      back: ["transport", "a gate"],
+      next: ["collage", "on images"],
+    });
+    this.keys = {
+      ArrowLeft: () => playback.step(-1),
+      ArrowRight: () => playback.step(1),
       ",": () => this.turn(-1),
       ".": () => this.turn(1),
       Escape: () => this.choose(null),
-    });
-  }
-
-  empty() {
-    return new History();
-  }
-
-  start(data: GapData) {
-    super.start(data);
-    this.unasked = this.playing;
+    };
+    this.unasked = player.idle && !still();
     const touched = () => {
       this.unasked = false;
     };
     for (const gesture of ["pointerdown", "keydown"])
-      this.whole.addEventListener(gesture, touched, { capture: true });
+      whole.addEventListener(gesture, touched, { capture: true });
   }
 
   page() {
@@ -79,12 +75,12 @@ export class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Setting
   }
 
   onTheme() {
-    for (const { figure } of this.planes) figure.setTheme(this.theme);
-    this.show();
+    for (const { figure } of this.planes) figure.setTheme(this.player.theme);
+    this.player.show();
   }
 
   get frame(): Frame | undefined {
-    return this.history.at(this.at);
+    return this.clock.history.at(this.clock.at);
   }
 
   // ---- messages from Python
@@ -96,36 +92,22 @@ export class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Setting
     this.tomls.value = runs ?? {};
   }
 
-  arrive(step: number) {
-    super.arrive(step);
-    if (!this.unasked || step < this.options.limits.unasked) return;
+  onArrive(step: number) {
+    if (!this.unasked || step < this.player.options.limits.unasked) return;
     this.unasked = false;
-    this.pause(`Paused at step ${step}. Press Play to continue.`);
-  }
-
-  get full() {
-    return "Open it as a run to continue, or go back and change a setting.";
-  }
-
-  // ---- changes
-  get settings() {
-    return this.options.onTheWay;
+    this.player.playback.pause(`Paused at step ${step}. Press Play to continue.`);
   }
 
   onStateReplaced() {
-    if ((this.chosen ?? 0) >= this.state.classes) this.chosen = null;
+    if ((this.chosen ?? 0) >= this.clock.state.classes) this.chosen = null;
     this.over = null;
   }
 
   // ---- step in words
-  get sentence() {
-    return this.options.sentence;
-  }
-
   describeStep() {
     const { frame } = this;
     return frame
-      ? `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`
+      ? `step ${this.clock.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`
       : "";
   }
 
@@ -141,16 +123,16 @@ export class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Setting
   choose(label: number | null) {
     this.chosen = label;
     this.over = null;
-    this.show();
-    this.invalidate();
+    this.player.show();
+    this.clock.invalidate();
     const { frame } = this;
-    this.view.live.value =
+    this.player.view.live.value =
       label === null ? "no class chosen" : frame ? classText(frame, label) : "";
-    this.rest();
+    this.player.address.rest();
   }
 
   turn(by: number) {
-    const n = this.state.classes;
+    const n = this.clock.state.classes;
     this.choose(((this.chosen ?? (by > 0 ? -1 : 0)) + by + n) % n);
   }
 
@@ -158,44 +140,52 @@ export class GapOrGsp extends Player<Study, GapData, GapAnswer, History, Setting
   resize() {
     for (const { figure } of this.planes) figure.resize();
     fit(this.curves.canvases);
-    this.invalidate();
   }
 
   // Paint the planes in every frame; while playing, curves and numbers only ten times a second.
   paint() {
-    const { frame, at } = this,
+    const { frame, clock } = this,
       now = performance.now();
     if (!frame) return;
     for (const { figure } of this.planes) figure.flush();
-    if (!this.playing || now - this.paintedAt >= NUMBERS_EVERY) {
+    if (!clock.playing || now - this.paintedAt >= NUMBERS_EVERY) {
       this.paintedAt = now;
       this.paintNumbers(frame);
     }
-    for (const { figure } of this.planes) figure.canvas.dataset.step = String(at);
+    for (const { figure } of this.planes) figure.canvas.dataset.step = String(clock.at);
   }
 
   paintNumbers(frame: Frame) {
-    const { history, at, theme, highlighted } = this;
+    const { clock, player, highlighted } = this,
+      { history, at, playing, state } = clock,
+      { options } = player;
     for (const side of SIDES)
       for (const [name] of MEASURES)
         this.cells[side][name].value = cellText(name, frame[side].held[name]);
     for (const plane of this.planes) plane.describe(frame);
     // Changes of settings, and the initialisation of the prototypes.
-    const marks = [...this.state.changes.map((c) => c.at), ...history.placedAt];
-    this.curves.paint({ last: history.last, step: at, marks }, theme, history);
-    const { mu, epsilon } = this.settingsAt(at);
+    const marks = [...state.changes.map((c) => c.at), ...history.placedAt];
+    this.curves.paint({ last: history.last, step: at, marks }, player.theme, history);
+    const { mu, epsilon } = player.changes.settingsAt(at);
     this.story.tell(
-      verdict(frame, history.at(0), at, this.playing || at < this.options.limits.unasked),
+      verdict(frame, history.at(0), at, playing || at < options.limits.unasked),
       new URLSearchParams({ mu: String(mu), epsilon: String(epsilon) }).toString(),
     );
-    this.progress();
-    this.words.value = highlighted === null ? this.options.hint : classText(frame, highlighted);
+    player.progress();
+    this.words.value = highlighted === null ? options.hint : classText(frame, highlighted);
   }
 
   close() {
-    super.close();
     for (const { figure } of this.planes) figure.close();
   }
 }
 
-export const { render, unmount } = defineComponent(GapOrGsp);
+export const { render, unmount } = definePlayer<GapKinds>(
+  {
+    api: "api/gap_or_gsp",
+    styles: "pooling/gap_vs_gsp/gap_vs_gsp.css",
+    ahead: 3,
+    empty: () => new History(),
+  },
+  (player) => new GapOrGsp(player),
+);

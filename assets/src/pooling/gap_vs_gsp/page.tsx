@@ -18,15 +18,17 @@ import { SIDES } from "./history.ts";
 import { TITLES } from "./plane.ts";
 
 export function Page({ app }: { app: GapOrGsp }) {
+  const { player } = app,
+    { options, view, session, changes } = player;
   const presets = {
-    offers: app.options.presets,
-    pressed: app.view.pressed,
-    onPress: (i: number) => app.preset(i),
-    otherwise: app.sentence,
+    offers: options.presets,
+    pressed: view.pressed,
+    onPress: (i: number) => changes.preset(i),
+    otherwise: options.sentence,
   };
   return (
     <>
-      {!app.hidden.has("presets") && (
+      {!session.hidden.has("presets") && (
         <div class="try">
           <small>Try</small>
           <PresetButtons {...presets} />
@@ -40,18 +42,18 @@ export function Page({ app }: { app: GapOrGsp }) {
             tabIndex={0}
             role="group"
             aria-label="both training runs: space plays and pauses, left and right arrows step, home goes to the start, end to the last step, comma and full stop choose a class, escape none"
-            onKeyDown={(e) => app.key(e)}
+            onKeyDown={(e) => player.key(e)}
           >
             {app.planes.map((plane) => (
               <Plane key={plane.side} app={app} plane={plane} />
             ))}
           </div>
-          <Transport player={app} unit="step" />
+          <Transport player={player} unit="step" />
           <Foreign element={app.story.whole} />
-          <Notice text={app.view.notice} />
+          <Notice text={view.notice} />
           <Chips app={app} />
           <Words app={app} />
-          <Live text={app.view.live} />
+          <Live text={view.live} />
           <Foreign element={app.curves.whole} />
         </div>
         <Controls app={app} />
@@ -78,7 +80,7 @@ const Plane = ({ app, plane: { side, figure } }: { app: GapOrGsp; plane: PlaneFi
 const Chips = ({ app }: { app: GapOrGsp }) => (
   <div class="chips" role="group" aria-label="highlighted class">
     <small>Class</small>
-    {app.options.classes.slice(0, app.state.classes).map((name, label) => (
+    {app.player.options.classes.slice(0, app.clock.state.classes).map((name, label) => (
       <button
         key={label}
         aria-pressed={app.chosen === label}
@@ -87,7 +89,10 @@ const Chips = ({ app }: { app: GapOrGsp }) => (
         data-class={label}
         onClick={() => app.choose(app.chosen === label ? null : label)}
       >
-        <i class={label < 8 ? "round" : ""} style={{ background: colourOf(label, app.theme) }} />
+        <i
+          class={label < 8 ? "round" : ""}
+          style={{ background: colourOf(label, app.player.theme) }}
+        />
         {label + 1}
       </button>
     ))}

@@ -42,22 +42,15 @@ export class PlaneFigure {
       view: (width, height) => plane([0, 0, REACH], width, height),
       axes: {},
       draw: (ctx, { view, theme }) => {
-        const { frame, labels, highlighted: chosen, shown, options } = app;
-        if (frame)
-          paintPlane(
-            ctx,
-            view,
-            frame[side],
-            labels,
-            { chosen, shown, bound: options.bound },
-            theme,
-          );
+        const { frame, labels, highlighted: chosen, shown, player } = app,
+          { bound } = player.options;
+        if (frame) paintPlane(ctx, view, frame[side], labels, { chosen, shown, bound }, theme);
       },
       hit: (at) => this.find(at),
       hover: (_, over) => {
         if (over === app.over) return;
         app.over = over;
-        app.invalidate();
+        app.clock.invalidate();
       },
       press: (first) => ({
         move() {},
@@ -78,9 +71,9 @@ export class PlaneFigure {
   }
 
   describe(frame: Frame) {
-    const { at, labels } = this.app,
+    const { labels, clock } = this.app,
       { held, classes, prototypes } = frame[this.side];
-    this.label = `${TITLES[this.side]}, step ${at}: ${labels.length} bags of ${classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`;
+    this.label = `${TITLES[this.side]}, step ${clock.at}: ${labels.length} bags of ${classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`;
     this.figure.announce();
   }
 }

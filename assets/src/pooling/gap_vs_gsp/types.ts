@@ -1,6 +1,7 @@
 // GAP vs GSP: messages from pages/pooling/gap_vs_gsp/page.py and service.py.
 import type { Shapes } from "../../kit/types.ts";
-import type { TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
+import type { History } from "./history.ts";
+import type { Kinds, TimelineAnswer, TimelineData } from "../../kit/timeline/types.ts";
 
 export type Side = "gap" | "gsp";
 export type Settings = Record<string, number>; // settings that can change during training
@@ -42,6 +43,7 @@ export interface GapData extends TimelineData<Study> {
   chosen: number | null;
   options: Options;
 }
+export type GapKinds = Kinds<Study, GapData, GapAnswer, History, Settings>;
 export type Measure = "loss" | "map_at_r" | "on_shared" | "intersection" | "iou";
 // Columns of each side, named gap_tokens, gsp_tokens, ...
 export type Column =
