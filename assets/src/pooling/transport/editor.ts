@@ -1,17 +1,15 @@
 // Changes of the map and of the prototypes: the brush, strokes, and undo.
 import type { Brush, Options, State } from "./types.ts";
+import { History } from "../../kit/plane/history.ts";
 import { SIDE, STEPS, join } from "./draw.ts";
-
-const MOST_UNDO = 200;
 
 export class Editor {
   state: State; // modified in place
   brush: Brush = { hue: "red", code: join(STEPS, 0), purity: 1, side: 1 };
   preset: number | null = null; // that was loaded and not changed since
   touched: number | null = null; // prototype
-  private past: string[] = [];
-  private future: string[] = [];
-  private before: string | null = null; // scene at the start of a gesture
+  isHeld = false; // a gesture that changes the scene is going on
+  readonly scenes: History; // for undo
   private readonly options: Options;
   private readonly report: (atRest: boolean) => void;
 
@@ -20,18 +18,7 @@ export class Editor {
     this.state = structuredClone(state);
     this.options = options;
     this.report = report;
-  }
-
-  get canUndo() {
-    return this.past.length > 0;
-  }
-  get canRedo() {
-    return this.future.length > 0;
-  }
-
-  // True during a gesture that changes the scene.
-  get isHeld() {
-    return this.before !== null;
+    this.scenes = new History(this.scene());
   }
 
   // ---- the brush
@@ -48,11 +35,11 @@ export class Editor {
 
   // ---- gestures, each of which is one entry of the undo list
   begin() {
-    this.before ??= this.scene();
+    this.isHeld = true;
   }
   end() {
-    if (this.before !== null && this.before !== this.scene()) this.remember(this.before);
-    this.before = null;
+    this.isHeld = false;
+    this.scenes.push(this.scene());
     this.report(true);
   }
 
@@ -80,10 +67,9 @@ export class Editor {
 
   // ---- changes at once
   change(act: (state: State) => unknown) {
-    this.remember(this.scene());
     act(this.state);
     this.preset = null;
-    this.report(true);
+    this.end();
   }
 
   add() {
@@ -102,20 +88,19 @@ export class Editor {
   }
 
   undo() {
-    this.restore(this.past, this.future);
+    this.restore(this.scenes.undo());
   }
   redo() {
-    this.restore(this.future, this.past);
+    this.restore(this.scenes.redo());
   }
 
   loadPreset(index: number) {
-    this.remember(this.scene());
     this.load(this.options.presets[index].state, index);
   }
   load(state: State, preset = this.preset) {
     this.state = structuredClone(state);
     this.preset = preset;
-    this.report(true);
+    this.end();
   }
 
   private changed() {
@@ -125,14 +110,8 @@ export class Editor {
   private scene() {
     return JSON.stringify([this.state.pixels, this.state.prototypes]);
   }
-  private remember(scene: string) {
-    this.past = [...this.past, scene].slice(-MOST_UNDO);
-    this.future = [];
-  }
-  private restore(from: string[], to: string[]) {
-    const scene = from.pop();
+  private restore(scene: string | undefined) {
     if (!scene) return;
-    to.push(this.scene());
     [this.state.pixels, this.state.prototypes] = JSON.parse(scene);
     this.preset = null;
     this.report(true);

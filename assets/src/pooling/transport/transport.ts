@@ -138,7 +138,8 @@ export class Transport {
 
   private current(): Shown {
     const { answer, mark, editor, session } = this,
-      { brush, canUndo, canRedo } = editor;
+      { brush } = editor,
+      { canUndo, canRedo } = editor.scenes;
     return { answer, mark, brush, canUndo, canRedo, theme: session.theme.value };
   }
 }

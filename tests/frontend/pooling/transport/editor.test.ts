@@ -27,7 +27,10 @@ test("a stroke is one entry of the undo list and reports once at rest", () => {
   assert.deepEqual(reports, [false, false, true]);
   assert.deepEqual(editor.state.pixels.slice(10, 14), [0, RED, RED, 0]);
   editor.undo();
-  assert.deepEqual([editor.state.pixels[11], editor.canUndo, editor.canRedo], [0, false, true]);
+  assert.deepEqual(
+    [editor.state.pixels[11], editor.scenes.canUndo, editor.scenes.canRedo],
+    [0, false, true],
+  );
   editor.redo();
   assert.equal(editor.state.pixels[12], RED);
 });
@@ -36,7 +39,7 @@ test("a gesture that changes nothing leaves nothing to undo", () => {
   const editor = edit();
   editor.begin();
   editor.end();
-  assert.equal(editor.canUndo, false);
+  assert.equal(editor.scenes.canUndo, false);
 });
 
 test("a wide brush paints a square, cut off at the border", () => {
@@ -70,4 +73,13 @@ test("a preset is the one loaded until the state changes", () => {
   assert.equal(editor.preset, 0);
   editor.set("mu", 0.3);
   assert.deepEqual([editor.preset, state.mu], [null, 0.2]);
+});
+
+test("a link that is followed can be undone, too", () => {
+  const editor = edit();
+  editor.paint(0, 0);
+  editor.end();
+  editor.load({ ...state, pixels: new Array(100).fill(BLUE) });
+  editor.undo();
+  assert.equal(editor.state.pixels[0], RED);
 });
