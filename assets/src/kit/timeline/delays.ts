@@ -32,8 +32,5 @@ export function reportDelay(clock: Clock<any>) {
 // Report what Python prepares before the first step; ask again until it is ready.
 export function prepare(clock: Clock<any>, why: string, failed: boolean) {
   clock.hooks.message(why);
-  if (failed) return;
-  clock.preparing = setTimeout(() => {
-    if (!clock.closed) clock.requestFirst();
-  }, RETRY);
+  if (!failed) clock.preparing = setTimeout(() => clock.requestFirst(), RETRY);
 }

@@ -3,7 +3,13 @@ import type { Steps, TimelineAnswer } from "./types.ts";
 
 // F: type of a frame
 export class Frames<A extends TimelineAnswer, F> implements Steps<A> {
-  frames: F[] = [];
+  readonly frames: F[] = [];
+  private readonly unpack: (answer: A, before?: F) => F[];
+
+  // unpack: returns the frames of an answer, which follow the frame `before`
+  constructor(unpack: (answer: A, before?: F) => F[]) {
+    this.unpack = unpack;
+  }
 
   get last() {
     return this.frames.length - 1;
@@ -17,12 +23,9 @@ export class Frames<A extends TimelineAnswer, F> implements Steps<A> {
 
   // Append steps that continue the loaded ones; discard others, which belong to an earlier state.
   add(answer: A) {
-    if (answer.first === this.frames.length) this.frames.push(...this.unpack(answer));
+    if (answer.first === this.frames.length)
+      this.frames.push(...this.unpack(answer, this.frames.at(-1)));
   }
-  unpack(_answer: A): F[] {
-    throw new TypeError("a page knows its own frames");
-  }
-
   forget(step: number) {
     this.frames.length = Math.min(this.frames.length, step);
   }

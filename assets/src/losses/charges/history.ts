@@ -1,6 +1,7 @@
 // Steps that the page has received, kept for scrubbing without new requests.
 
 import type { ChargesAnswer, Column, Frame, Moved } from "./types.ts";
+import type { Steps } from "../../kit/timeline/types.ts";
 import { Frames, pick } from "../../kit/timeline/frames.ts";
 
 const PORTRAIT = [
@@ -8,22 +9,29 @@ const PORTRAIT = [
   ...["violated", "valid", "third_edge", "norms"],
 ] as const;
 
-export class History extends Frames<ChargesAnswer, Frame> {
+export class History implements Steps<ChargesAnswer> {
   drafted: { step: number; frame: Frame } | null = null;
+  private readonly kept = new Frames(unpack);
 
-  at(step: number) {
-    return this.drafted?.step === step ? this.drafted.frame : this.frames[step];
+  get last() {
+    return this.kept.last;
+  }
+  has(step: number) {
+    return this.kept.has(step);
+  }
+  at(step: number): Frame {
+    return this.drafted?.step === step ? this.drafted.frame : this.kept.at(step);
   }
 
   add(answer: ChargesAnswer) {
     this.drafted = null;
-    super.add(answer);
-    const shown = this.frames[answer.shown];
+    this.kept.add(answer);
+    const shown = this.kept.at(answer.shown);
     if (shown) shown.portrait = pick(answer, PORTRAIT);
   }
 
   preview(answer: ChargesAnswer) {
-    const frame = this.unpack(answer)[answer.shown - answer.first];
+    const frame = unpack(answer)[answer.shown - answer.first];
     if (!frame) return;
     frame.portrait = pick(answer, PORTRAIT);
     this.drafted = { step: answer.shown, frame };
@@ -41,26 +49,26 @@ export class History extends Frames<ChargesAnswer, Frame> {
   // Keep showing the first dropped step until its replacement arrives.
   forget(step: number) {
     const seen = this.at(step);
-    super.forget(step);
+    this.kept.forget(step);
     this.drafted = seen ? { step, frame: seen } : null;
   }
+}
 
-  unpack(answer: ChargesAnswer): Frame[] {
-    const { positions, forces, means, radii, measures, columns, labels } = answer,
-      n = 2 * labels.length,
-      c = answer.shapes.radii[1],
-      m = columns.length;
-    return answer.triplets.map((triplets, k) => ({
-      positions: positions.slice(k * n, (k + 1) * n),
-      forces: forces.slice(k * n, (k + 1) * n),
-      means: means.slice(2 * k * c, 2 * (k + 1) * c),
-      radii: radii.slice(k * c, (k + 1) * c),
-      measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])) as Record<
-        Column,
-        number
-      >,
-      triplets,
-      capped: answer.capped[k],
-    }));
-  }
+function unpack(answer: ChargesAnswer): Frame[] {
+  const { positions, forces, means, radii, measures, columns, labels } = answer,
+    n = 2 * labels.length,
+    c = answer.shapes.radii[1],
+    m = columns.length;
+  return answer.triplets.map((triplets, k) => ({
+    positions: positions.slice(k * n, (k + 1) * n),
+    forces: forces.slice(k * n, (k + 1) * n),
+    means: means.slice(2 * k * c, 2 * (k + 1) * c),
+    radii: radii.slice(k * c, (k + 1) * c),
+    measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])) as Record<
+      Column,
+      number
+    >,
+    triplets,
+    capped: answer.capped[k],
+  }));
 }

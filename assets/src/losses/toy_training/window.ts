@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import type { Toys } from "./toy_training.ts";
 import type { Known, Row, Scene } from "./types.ts";
-import type { At } from "../../kit/figure/spec.ts";
+import type { At, FigureSpec } from "../../kit/figure/spec.ts";
 import type { Rows } from "../../kit/panel/panel.tsx";
 import { drawing, show as number } from "../../kit/dom.ts";
 import { Figure } from "../../kit/figure/figure.ts";
@@ -43,15 +43,15 @@ export class CloudWindow {
   scene: Scene | null = null;
   private rows: Row[] = [];
   private half: number | undefined;
-  private label: string;
+  private readonly spec: FigureSpec<number>;
   private seen: unknown[] = []; // values that are painted
 
   constructor(app: Toys, eye: Eye, side = -1) {
     this.app = app;
     this.side = side;
     this.eye = eye;
-    this.label = this.name;
-    this.figure = this.makeFigure();
+    this.spec = this.newSpec();
+    this.figure = new Figure(this.spec);
   }
 
   get name() {
@@ -62,14 +62,11 @@ export class CloudWindow {
     this.strip = strip;
   };
 
-  private makeFigure() {
+  private newSpec(): FigureSpec<number> {
     const { app, eye } = this,
-      label = () => this.label,
       turn = (lon: number, lat: number) => this.scene?.dim === 3 && eye.turn(lon, lat);
-    return new Figure<number>({
-      get label() {
-        return label();
-      },
+    return {
+      label: this.name,
       keys: KEYS,
       touch: "all",
       view: (width, height) => plane([0, 0, REACH / eye.zoom], width, height),
@@ -97,7 +94,7 @@ export class CloudWindow {
         app.clock.invalidate();
       },
       open: (hit) => app.light(app.clock.history.data?.labels[hit] ?? null),
-    });
+    };
   }
 
   // Name the point under the pointer.
@@ -162,7 +159,7 @@ export class CloudWindow {
         ["R@1", number(data.baseline.recall)],
         ["MAP@R", number(data.baseline.map_at_r)],
       ];
-      this.label = `inputs, ${countOf(data)}: ${data.note}; ${data.axes.join(", ")}; MAP@R ${number(data.baseline.map_at_r)}`;
+      this.spec.label = `inputs, ${countOf(data)}: ${data.note}; ${data.axes.join(", ")}; MAP@R ${number(data.baseline.map_at_r)}`;
     } else {
       const r = history.row(side, step);
       this.readout.value = [
@@ -171,7 +168,7 @@ export class CloudWindow {
         app.images ? ["R@1", measured(r.recall)] : ["cost > 0", measured(r.nonzero)],
         ["MAP@R", measured(r.map_at_r)],
       ];
-      this.label = `embedding ${LETTERS[side]}, ${scene.dim}-D, ${app.name(side)}: ${countOf(data)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`;
+      this.spec.label = `embedding ${LETTERS[side]}, ${scene.dim}-D, ${app.name(side)}: ${countOf(data)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`;
       figure.canvas.dataset.step = String(step);
       this.paintStrip(step);
     }

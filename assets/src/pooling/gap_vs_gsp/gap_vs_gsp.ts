@@ -13,7 +13,8 @@ import type { Player } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
 import { Story } from "../story/story.ts";
 import { CURVES, MEASURES } from "./curves.ts";
-import { History, SIDES } from "./history.ts";
+import type { History } from "./history.ts";
+import { SIDES, newHistory, placedAt } from "./history.ts";
 import { NumberTable, Page } from "./page.tsx";
 import { PlaneFigure } from "./plane.ts";
 import { verdict } from "./verdict.ts";
@@ -164,7 +165,7 @@ export class GapOrGsp implements TimelineFigure<GapKinds> {
         this.cells[side][name].value = cellText(name, frame[side].held[name]);
     for (const plane of this.planes) plane.describe(frame);
     // Changes of settings, and the initialisation of the prototypes.
-    const marks = [...state.changes.map((c) => c.at), ...history.placedAt];
+    const marks = [...state.changes.map((c) => c.at), ...placedAt(history)];
     this.curves.paint({ last: history.last, step: at, marks }, player.theme, history);
     const { mu, epsilon } = player.changes.settingsAt(at);
     this.story.tell(
@@ -185,7 +186,7 @@ export const { render, unmount } = definePlayer<GapKinds>(
     api: "api/gap_or_gsp",
     styles: "pooling/gap_vs_gsp/gap_vs_gsp.css",
     ahead: 3,
-    empty: () => new History(),
+    empty: newHistory,
   },
   (player) => new GapOrGsp(player),
 );

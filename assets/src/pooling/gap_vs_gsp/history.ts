@@ -5,32 +5,32 @@ import { Frames } from "../../kit/timeline/frames.ts";
 
 export const SIDES: Side[] = ["gap", "gsp"];
 
-export class History extends Frames<GapAnswer, Frame> {
-  // Step from which GSP has its prototypes, [] before.
-  get placedAt() {
-    const step = this.frames.findIndex((frame) => frame.gsp.prototypes.length > 0);
-    return step < 0 ? [] : [step];
-  }
+export type History = Frames<GapAnswer, Frame>;
+export const newHistory = () => new Frames(unpack);
 
-  unpack(answer: GapAnswer) {
-    const gap = sideFrames(answer, "gap"),
-      gsp = sideFrames(answer, "gsp");
-    let before = this.frames.at(-1);
-    return gap.map((_, k) => {
-      const frame = { gap: gap[k], gsp: gsp[k] };
-      for (const side of SIDES) {
-        // Measurements are taken every ten steps and repeated in between.
-        const { measures } = frame[side],
-          kept = before?.[side].held;
-        for (const name of answer.measures)
-          frame[side].held[name] = Number.isFinite(measures[name])
-            ? measures[name]
-            : (kept?.[name] ?? NaN);
-      }
-      before = frame;
-      return frame;
-    });
-  }
+// Return the step from which GSP has its prototypes, [] before.
+export function placedAt({ frames }: History) {
+  const step = frames.findIndex((frame) => frame.gsp.prototypes.length > 0);
+  return step < 0 ? [] : [step];
+}
+
+function unpack(answer: GapAnswer, before?: Frame): Frame[] {
+  const gap = sideFrames(answer, "gap"),
+    gsp = sideFrames(answer, "gsp");
+  return gap.map((_, k) => {
+    const frame = { gap: gap[k], gsp: gsp[k] };
+    for (const side of SIDES) {
+      // Measurements are taken every ten steps and repeated in between.
+      const { measures } = frame[side],
+        kept = before?.[side].held;
+      for (const name of answer.measures)
+        frame[side].held[name] = Number.isFinite(measures[name])
+          ? measures[name]
+          : (kept?.[name] ?? NaN);
+    }
+    before = frame;
+    return frame;
+  });
 }
 
 function sideFrames(answer: GapAnswer, side: Side) {

@@ -1,7 +1,7 @@
 // Plane of one pooling as a figure; a class is highlighted under the pointer and chosen by a click.
 import type { GapOrGsp } from "./gap_vs_gsp.ts";
 import type { Frame, Side } from "./types.ts";
-import type { At } from "../../kit/figure/spec.ts";
+import type { At, FigureSpec } from "../../kit/figure/spec.ts";
 import { Figure } from "../../kit/figure/figure.ts";
 import { plane } from "../../kit/figure/view.ts";
 import { brief } from "../../kit/plot.ts";
@@ -21,23 +21,20 @@ export class PlaneFigure {
   side: Side;
   figure: Figure<number>;
   private app: GapOrGsp;
-  private label: string;
+  private readonly spec: FigureSpec<number>;
 
   constructor(app: GapOrGsp, side: Side) {
     this.app = app;
     this.side = side;
-    this.label = TITLES[side];
-    this.figure = this.makeFigure();
+    this.spec = this.newSpec();
+    this.figure = new Figure(this.spec);
     Object.assign(this.figure.canvas, { tabIndex: -1 }).dataset.side = side; // keys act on the pair
   }
 
-  private makeFigure() {
-    const { app, side } = this,
-      label = () => this.label;
-    return new Figure<number>({
-      get label() {
-        return label();
-      },
+  private newSpec(): FigureSpec<number> {
+    const { app, side } = this;
+    return {
+      label: TITLES[side],
       touch: "all",
       view: (width, height) => plane([0, 0, REACH], width, height),
       axes: {},
@@ -61,7 +58,7 @@ export class PlaneFigure {
           app.choose(found === app.chosen ? null : found);
         },
       }),
-    });
+    };
   }
 
   private find({ pixel, by }: Pick<At, "pixel" | "by">) {
@@ -73,7 +70,7 @@ export class PlaneFigure {
   describe(frame: Frame) {
     const { labels, clock } = this.app,
       { held, classes, prototypes } = frame[this.side];
-    this.label = `${TITLES[this.side]}, step ${clock.at}: ${labels.length} bags of ${classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`;
+    this.spec.label = `${TITLES[this.side]}, step ${clock.at}: ${labels.length} bags of ${classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`;
     this.figure.announce();
   }
 }

@@ -23,11 +23,8 @@ afterEach(() => {
   mock.restoreAll();
 });
 
-class Steps extends Frames {
-  unpack(answer) {
-    return Array.from({ length: answer.count }, (_, k) => ({ step: answer.first + k }));
-  }
-}
+const newSteps = () =>
+  new Frames(({ count, first }) => Array.from({ length: count }, (_, k) => ({ step: first + k })));
 
 // Figure of 20 steps, five per epoch, on a clock whose connection stores the requests.
 class Page {
@@ -46,7 +43,7 @@ class Page {
       step: null,
       options: { limits: { steps: most } },
     };
-    this.clock = new Clock(this, { ahead, empty: () => new Steps() }, data, {
+    this.clock = new Clock(this, { ahead, empty: newSteps }, data, {
       stride: () => this.playback.stride,
       pause: (why) => this.playback.pause(why),
       message: (text) => (this.said = text),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { History } from "../../../../assets/src/pooling/gap_vs_gsp/history.ts";
+import { newHistory, placedAt } from "../../../../assets/src/pooling/gap_vs_gsp/history.ts";
 
 // Return two steps of two classes and nine tokens; only the second has prototypes and a new
 // measurement of MAP@R.
@@ -34,7 +34,7 @@ function answerOf(first) {
 }
 
 test("both training runs are taken apart step by step", () => {
-  const history = new History();
+  const history = newHistory();
   history.add(answerOf(0));
   assert.equal(history.last, 1);
   const { gap } = history.at(1);
@@ -55,7 +55,7 @@ test("both training runs are taken apart step by step", () => {
 
 test("each step has the prototypes placed in it", () => {
   const answer = answerOf(0),
-    history = new History();
+    history = newHistory();
   answer.gsp_placed = Uint16Array.from([1, 1]);
   answer.gsp_prototypes = Int16Array.from([10, 20, 30, 40]);
   history.add(answer);
@@ -63,14 +63,14 @@ test("each step has the prototypes placed in it", () => {
 });
 
 test("tokens that count are bits, the lowest first", () => {
-  const history = new History();
+  const history = newHistory();
   history.add(answerOf(0));
   const { gsp } = history.at(0);
   assert.deepEqual([gsp.active(0, 1), gsp.active(0, 0), gsp.active(1, 8)], [true, false, true]);
 });
 
 test("what is measured now and then holds until it is measured again", () => {
-  const history = new History();
+  const history = newHistory();
   history.add(answerOf(0));
   assert.equal(history.at(1).gap.held.map_at_r, 0.5);
   assert.equal(history.at(1).gap.held.loss, 2);
@@ -78,11 +78,11 @@ test("what is measured now and then holds until it is measured again", () => {
 });
 
 test("the prototypes are placed where they are first there; a changed future is forgotten", () => {
-  const history = new History();
-  assert.deepEqual(history.placedAt, []);
+  const history = newHistory();
+  assert.deepEqual(placedAt(history), []);
   history.add(answerOf(0));
   history.add(answerOf(5)); // of an earlier state
-  assert.deepEqual([history.placedAt, history.last], [[1], 1]);
+  assert.deepEqual([placedAt(history), history.last], [[1], 1]);
   history.forget(1);
-  assert.deepEqual([history.placedAt, history.last], [[], 0]);
+  assert.deepEqual([placedAt(history), history.last], [[], 0]);
 });

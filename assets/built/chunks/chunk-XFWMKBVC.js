@@ -1,0 +1,2 @@
+var t=class{constructor(n){this.undone=[];this.done=[n]}restart(n){this.done=[n],this.undone=[]}get canUndo(){return this.done.length>1}get canRedo(){return this.undone.length>0}push(n){n!==this.done.at(-1)&&(this.done.push(n),this.done.length>100&&this.done.shift(),this.undone=[])}undo(){if(this.canUndo)return this.undone.push(this.done.pop()),this.done.at(-1)}redo(){let n=this.undone.pop();return n&&this.done.push(n),n}};export{t as a};
+//# sourceMappingURL=chunk-XFWMKBVC.js.map
