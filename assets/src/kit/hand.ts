@@ -20,12 +20,13 @@ export function within(
   return [(clientX - left) / scale, (clientY - top) / scale];
 }
 
-// Follow a pointer that went down on `target` until it is released or cancelled.
+// Follow a pointer that went down on `target` until it is released or cancelled (the browser took
+// the gesture over, for example to scroll).
 export function follow(
   { pointerId }: PointerEvent,
   target: HTMLElement,
   move: (event: PointerEvent) => void,
-  end: (moved: boolean) => void,
+  end: (moved: boolean, cancelled: boolean) => void,
 ) {
   const released = new AbortController();
   let moved = false;
@@ -33,9 +34,9 @@ export function follow(
     moved = true;
     move(e);
   };
-  const stop = () => {
+  const stop = ({ type }: Event) => {
     released.abort();
-    end(moved);
+    end(moved, type === "pointercancel");
   };
   target.setPointerCapture(pointerId);
   target.addEventListener("pointermove", moving, released);

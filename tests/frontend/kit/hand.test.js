@@ -40,6 +40,25 @@ test("a press that moved nothing says so", () => {
   assert.deepEqual(heard, [false]);
 });
 
+test("a drag that the browser takes over says that it was cancelled", () => {
+  for (const [kind, expected] of /** @type {const} */ ([
+    ["pointercancel", true],
+    ["pointerup", false],
+  ])) {
+    const target = new Target(),
+      /** @type {boolean[]} */
+      heard = [];
+    follow(
+      /** @type {any} */ ({ pointerId: 7 }),
+      /** @type {any} */ (target),
+      () => {},
+      (_, cancelled) => heard.push(cancelled),
+    );
+    target.dispatchEvent(new Event(kind));
+    assert.deepEqual(heard, [expected]);
+  }
+});
+
 test("arrow keys point up and right, tenfold with Shift, and do not scroll", () => {
   let stopped = 0;
   const press = (/** @type {string} */ key, shiftKey = false) =>

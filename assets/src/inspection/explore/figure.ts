@@ -94,7 +94,6 @@ export function createFigure(map: Explore, points: HTMLCanvasElement): Figure<nu
   canvas.before(points);
   figure.tools.remove(); // those of page.tsx are below the card
   canvas.setAttribute("role", "application");
-  canvas.addEventListener("pointercancel", () => dropLasso(map));
   canvas.addEventListener("dblclick", () => showAll(map));
   points.addEventListener("webglcontextlost", (e) => e.preventDefault()); // so that it is restored
   points.addEventListener("webglcontextrestored", () => {
@@ -150,9 +149,10 @@ function pan(map: Explore, from: At): Drag {
       moved = true;
       camera.pan(figure.view, x, y);
     },
-    end(at) {
+    end(at, _, cancelled) {
       // two fingers zoom and open nothing
-      if (!moved && click(from, at) && zoom === camera.zoom) openCard(map, pick(map, at));
+      if (!cancelled && !moved && click(from, at) && zoom === camera.zoom)
+        openCard(map, pick(map, at));
     },
   };
 }
@@ -174,8 +174,9 @@ function lasso(map: Explore, from: At): Drag {
       s.line.value = [...line, at.place];
       foresee(map, add);
     },
-    end(at) {
-      if (s.line.peek()) enclose(map, add);
+    end(at, _, cancelled) {
+      if (cancelled) dropLasso(map);
+      else if (s.line.peek()) enclose(map, add);
       else if (!moved && click(from, at) && zoom === camera.zoom) openCard(map, pick(map, at));
     },
   };

@@ -52,10 +52,11 @@ export function listen<Hit>(host: PointerHost, spec: FigureSpec<Hit>, handles: H
       last = at;
       host.changed();
     };
-    follow(event, canvas, move, (moved) => {
-      drag.end?.(last, moved);
+    follow(event, canvas, move, (moved, cancelled) => {
+      drag.end?.(last, moved, cancelled);
       end(moved);
-      if (Math.hypot(last.pixel[0] - first[0], last.pixel[1] - first[1]) < CLICK) open(last);
+      if (!cancelled && Math.hypot(last.pixel[0] - first[0], last.pixel[1] - first[1]) < CLICK)
+        open(last);
     });
   };
   const open = (at: At) => {

@@ -42,7 +42,7 @@ export interface Handle {
 /** A drag that a figure starts itself, on a press on its canvas. */
 export interface Drag {
   move(at: At, by: [dx: number, dy: number]): void; // by: pixels since the last call
-  end?(at: At, moved: boolean): void;
+  end?(at: At, moved: boolean, cancelled: boolean): void;
 }
 
 /** A button in the corner of the figure. */
