@@ -1,5 +1,5 @@
 // Placement of names: at their points if there is space, else next to them; no name covers another
-// or an image.
+// or an image, and on request as few points as possible.
 
 // desired centre, size, and its largest distance from the point
 export type Name = { x: number; y: number; width: number; height: number; gap?: number };
@@ -24,16 +24,20 @@ const WAYS: [number, number][] = [
 ];
 
 // names: most important first
-// images: areas that no name may cover
+// kept: areas that no name may cover
+// cost: number of points that an area covers, Infinity if it may not be used; the first of the
+// cheapest positions is chosen
 export function placeNames(
   names: Name[],
   frame: { width: number; height: number },
   most: number,
-  images: Box[] = [],
+  kept: Box[] = [],
+  cost: (box: Box) => number = () => 0,
 ): (Place | null)[] {
-  const taken = [...images];
+  const taken = [...kept];
   return names.map(({ x, y, width, height, gap = GAP }) => {
-    if (taken.length >= most + images.length) return null;
+    if (taken.length >= most + kept.length) return null;
+    let best: { place: Place; box: Box; cost: number } | null = null;
     for (const [right, down] of WAYS) {
       const u = x + right * (width / 2 + gap),
         v = y + down * (height / 2 + gap),
@@ -45,9 +49,17 @@ export function placeNames(
         taken.some((o) => left < o[2] && o[0] < left + width && top < o[3] && o[1] < top + height)
       )
         continue;
-      taken.push([left, top, left + width, top + height]);
-      return { x: u, y: v, moved: right !== 0 || down !== 0 };
+      const box: Box = [left, top, left + width, top + height],
+        covered = cost(box);
+      if (covered < (best?.cost ?? Infinity))
+        best = {
+          place: { x: u, y: v, moved: right !== 0 || down !== 0 },
+          box,
+          cost: covered,
+        };
+      if (!covered) break;
     }
-    return null;
+    if (best) taken.push(best.box);
+    return best?.place ?? null;
   });
 }

@@ -18,6 +18,8 @@ const MOST_IMAGES = 150,
   MOST_NAMES = 50,
   MOST_TRIED = 300,
   MOST_LINES = 8,
+  NARROW = 480, // px of width below which names are smaller and spare the points
+  MOST_COVERED = 3, // points under a name in a narrow map
   DIM = 0.35; // opacity of a name whose point is not highlighted
 
 // Everything that a layer needs to draw.
@@ -47,13 +49,20 @@ export function paintOver(ctx: Context, map: Explore, view: View, ink: Ink, expo
   if (s.look.contours.peek()) contours(layer);
   const images = s.look.images.peek() ? thumbnails(layer, hovered) : [];
   lines(layer);
-  const moved = s.look.names.peek() && labelled && names(layer, images);
+  const moved =
+    s.look.names.peek() && labelled && names(layer, images, exported ? [] : corners(view));
   for (const row of s.marked.peek()) ring(layer, at(row), size + 7, SELECTED);
   if (own) ownImage(layer, view.to(own));
   if (hovered >= 0) ring(layer, at(hovered), size + 4, layer.ink);
   if (line) lasso(layer, line);
   return { images: images.length, moved };
 }
+
+// Return the areas of the map under its notes and its buttons.
+const corners = ({ width, height }: View): Box[] => [
+  [0, height - 30, 212, height],
+  [width - 112, height - 46, width, height],
+];
 
 // Describe the marks that are drawn.
 export function describeMarks({ s }: Explore, drawn: ReturnType<typeof paintOver>) {
@@ -184,14 +193,15 @@ function lines(layer: Layer) {
 
 // Write the largest classes first, each at its most central point or next to it; a name is dimmed
 // with its point.
-// images: areas that no name may cover
+// images, kept: areas that no name may cover
 // Returns true if some name is displaced, with a dot in its point
-function names({ ctx, map, cloud, view, ink, paper, at }: Layer, images: Box[]): boolean {
+function names({ ctx, map, cloud, view, ink, paper, at }: Layer, images: Box[], kept: Box[]) {
   const { s } = map,
     states = s.states.peek(),
     counts = s.counts.peek().classes,
-    { left, right, bottom, top } = windowOf(view);
-  ctx.font = `600 12.5px ${map.font}`;
+    { left, right, bottom, top } = windowOf(view),
+    narrow = view.width < NARROW;
+  ctx.font = `600 ${narrow ? 11 : 12.5}px ${map.font}`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   const wanted: (Name & { text: string; dim: boolean })[] = [];
@@ -204,23 +214,32 @@ function names({ ctx, map, cloud, view, ink, paper, at }: Layer, images: Box[]):
       image = images.find((o) => x > o[0] && x < o[2] && y > o[1] && y < o[3]),
       gap = image && Math.max(image[2] - image[0], image[3] - image[1]) / 2,
       width = ctx.measureText(text).width + 8;
-    wanted.push({ text, dim: !(states[c.row] & 1), x, y, width, height: 17, gap });
+    wanted.push({ text, dim: !(states[c.row] & 1), x, y, width, height: narrow ? 15 : 17, gap });
     if (wanted.length >= MOST_TRIED) break;
   }
+  const covered = ([x0, y0, x1, y1]: Box) => {
+    const [west, north] = view.from([x0, y0]),
+      [east, south] = view.from([x1, y1]);
+    const box = { left: west, right: east, bottom: south, top: north };
+    const { length } = cloud.within(box, MOST_COVERED);
+    return length > MOST_COVERED ? Infinity : length;
+  };
   let moved = false;
-  placeNames(wanted, view, MOST_NAMES, images).forEach((place, k) => {
-    if (!place) return;
-    const { text, dim, gap, x, y } = wanted[k];
-    ctx.globalAlpha = dim ? DIM : 1;
-    if (place.moved && !gap) {
-      ctx.beginPath();
-      ctx.arc(x, y, 1.8, 0, 2 * Math.PI);
-      ctx.fillStyle = ink;
-      ctx.fill();
-      moved = true;
-    }
-    halo(ctx, text, place.x, place.y, ink, paper, 4);
-  });
+  placeNames(wanted, view, MOST_NAMES, [...images, ...kept], narrow ? covered : undefined).forEach(
+    (place, k) => {
+      if (!place) return;
+      const { text, dim, gap, x, y } = wanted[k];
+      ctx.globalAlpha = dim ? DIM : 1;
+      if (place.moved && !gap) {
+        ctx.beginPath();
+        ctx.arc(x, y, 1.8, 0, 2 * Math.PI);
+        ctx.fillStyle = ink;
+        ctx.fill();
+        moved = true;
+      }
+      halo(ctx, text, place.x, place.y, ink, paper, 4);
+    },
+  );
   ctx.globalAlpha = 1;
   return moved;
 }

@@ -58,3 +58,12 @@ test("no more names than asked for", () => {
   }));
   assert.equal(placeNames(names, FRAME, 3).filter(Boolean).length, 3);
 });
+
+test("of its free positions a name takes the first that covers the fewest points", () => {
+  const name = { x: 200, y: 150, width: 60, height: 17 };
+  const lower = ([, top]: number[]) => (top < 150 ? 3 : 1);
+  const [place] = placeNames([name], FRAME, 9, [], lower);
+  assert.deepEqual(place, { x: 200, y: 150 + 8.5 + 11, moved: true });
+  const [none] = placeNames([name], FRAME, 9, [], () => Infinity);
+  assert.equal(none, null);
+});
