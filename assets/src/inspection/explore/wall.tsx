@@ -18,9 +18,9 @@ export function Wall() {
     missing = useSignal(false),
     focus = useRef(false),
     rows = s.rows.value,
-    size = s.look.size.value + GAP,
     { width, height, top } = box.value,
-    columns = Math.max(1, Math.floor((width + GAP) / size)),
+    columns = Math.max(1, Math.floor((width + GAP) / (s.look.size.value + GAP))),
+    size = width ? (width + GAP) / columns : s.look.size.value + GAP, // the rows fill the width
     active = Math.max(0, rows.indexOf(s.active.value)),
     first = width ? Math.max(0, (Math.floor(top / size) - SPARE) * columns) : 0,
     past = width ? Math.min(rows.length, (Math.ceil((top + height) / size) + SPARE) * columns) : 0,
