@@ -71,7 +71,8 @@ export interface Marks {
 
 const FONT = "11px system-ui, sans-serif",
   MOST = 6,
-  EDGE = 16; // pixels at both ends of a plane's axis that are kept free of numbers
+  EDGE = 16, // pixels at both ends of a plane's axis that are kept free of numbers
+  CORNER = 44; // the same where both axes start
 
 /** Return the ticks of both axes, each with its pixel. */
 export function marked(view: View, { x = MOST, y = MOST }: Marks = {}) {
@@ -109,12 +110,12 @@ export function numbers(ctx: Context, view: View, ink: Ink, most?: Marks): void 
   ctx.textAlign = "center";
   ctx.textBaseline = "alphabetic";
   for (const { text, pixel } of x)
-    if (pixel >= EDGE && pixel <= width - EDGE)
+    if (pixel >= CORNER && pixel <= width - EDGE)
       halo(ctx, text, pixel, height - 5, ink.text, ink.rim);
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   for (const { text, pixel } of y)
-    if (pixel >= EDGE && pixel <= height - EDGE) halo(ctx, text, 5, pixel, ink.text, ink.rim);
+    if (pixel >= EDGE && pixel <= height - CORNER) halo(ctx, text, 5, pixel, ink.text, ink.rim);
 }
 
 /** Draw the numbers and names of a chart's axes in the margin around its area. */
