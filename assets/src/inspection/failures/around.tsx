@@ -44,9 +44,11 @@ export const LegendParts = ({
     >
       images
     </Switch>
-    <button class="png" onClick={() => app.png()}>
-      PNG
-    </button>
-    <PresentButtons app={app} />
+    <span class="exports">
+      <button class="png" onClick={() => app.png()}>
+        PNG
+      </button>
+      <PresentButtons app={app} />
+    </span>
   </>
 );
