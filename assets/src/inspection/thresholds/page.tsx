@@ -49,8 +49,10 @@ export const Page = ({ state }: PartProps) => (
     <section class="pairs" aria-label="pairs on both sides of the threshold">
       <div class="bar">
         <h3>Pairs on both sides</h3>
-        <span>Errors:</span>
-        <Choice state={state} name="order" label="order of the errors" />
+        <span class="labelled">
+          Errors:
+          <Choice state={state} name="order" label="order of the errors" />
+        </span>
       </div>
       <PairGroups state={state} />
     </section>

@@ -84,23 +84,21 @@ function PairItem({
     <li class={`pair ${kind}`}>
       <div class="both">
         {samples.map((sample, i) => (
-          <figure key={i}>
-            <img
-              src={`${state.data.value.images}${sample}?large=1`}
-              alt={`${names[i]}, sample ${sample}`}
-              draggable={false}
-            />
-            {kind === "different" && <figcaption title={names[i]}>{names[i]}</figcaption>}
-          </figure>
+          <img
+            key={i}
+            src={`${state.data.value.images}${sample}?large=1`}
+            alt={`${names[i]}, sample ${sample}`}
+            draggable={false}
+          />
+        ))}
+        {names.slice(0, kind === "same" ? 1 : 2).map((name, i) => (
+          <span key={i} class="name" title={name}>
+            {name}
+          </span>
         ))}
       </div>
       <p>
         <b>{similarity(value)}</b>
-        {kind === "same" && (
-          <span class="name" title={names[0]}>
-            {names[0]}
-          </span>
-        )}
         <span class="links">
           {Boolean(pages & 2) && (
             <PageLink state={state} page="failures" parameters={{ query, [role]: other }}>
