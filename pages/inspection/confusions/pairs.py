@@ -42,7 +42,7 @@ STYLE = """<style>
 @supports not (animation-timeline: scroll()) { @media (max-width: 640px) {
   .st-key-matrix-scroll::before { height: 1.4rem; margin-bottom: 0; animation: none; } } }
 .st-key-confused [data-testid="stColumn"] { min-width: min(36rem, 100%); }
-.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 0 8px; }
+.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 8px 8px; }
 .st-key-pair .neighbours figure.query { width: 84px; }
 .st-key-pair .neighbours .query .name { display: none; } /* the title says it */
 @media (min-width: 640px) {
@@ -153,7 +153,7 @@ def _matrix(
     whom = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
-    st.caption("Green: neighbours of the right class. Orange: confusions. Click a cell to see its queries.")
+    st.caption("Green: neighbours of the right class. Orange: confusions. Framed: the pair shown. Click a cell to see its queries.")
     with st.expander("Method", icon=":material/function:"):
         st.markdown(
             f"A cell is the share of the column's class among {whom} of the queries of the row's class. Colour grows "
