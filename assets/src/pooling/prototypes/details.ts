@@ -2,13 +2,13 @@
 import type { At, Look, One, Plane } from "./types.ts";
 import type { Context, Theme } from "../../kit/types.ts";
 import { Pen } from "../../kit/chart/pen.ts";
-import { halo, INK, niceStep } from "../../kit/colours.ts";
+import { INK, niceStep } from "../../kit/colours.ts";
 import { CLASS, DASHES, PICKED, arrow, boxView, points } from "./draw.ts";
 
 const PAD = { left: 34, right: 2, top: 8, bottom: 16 }; // of the histogram
 
-// Draw the bound: circles about the average with the mean distance and with delta as radii; the
-// combination lies in both.
+// Draw the bound: circles about the average with the mean distance (dashed) and with delta as radii;
+// the combination lies in both.
 export function paintClose(
   ctx: Context,
   size: number,
@@ -26,11 +26,9 @@ export function paintClose(
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
   points(ctx, plane, view, at, CLASS[theme], ink, 3);
-  ctx.font = "12px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  for (const [r, dash, text] of [
-    [mean_distance, [6, 4], "mean distance"],
-    [radius, [], "δ"],
+  for (const [r, dash] of [
+    [mean_distance, [6, 4]],
+    [radius, []],
   ] as const) {
     ctx.strokeStyle = ink.text;
     ctx.lineWidth = 1.4;
@@ -39,16 +37,6 @@ export function paintClose(
     ctx.arc(...centre, r * k, 0, 7);
     ctx.stroke();
     ctx.setLineDash([]);
-    if (r * k > 22)
-      halo(
-        ctx,
-        text,
-        centre[0],
-        centre[1] - r * k - 4 < 12 ? 13 : centre[1] - r * k - 4,
-        ink.text,
-        ink.page,
-        4,
-      );
   }
   arrow(ctx, centre, at(...combination), ink, 6);
 }

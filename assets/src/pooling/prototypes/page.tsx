@@ -5,7 +5,7 @@ import { show as number } from "../../kit/dom.ts";
 import { Foreign, Live, Notice, Pills } from "../../kit/panel/panel.tsx";
 import { Painting } from "../../kit/panel/painting.tsx";
 import { barAt, paintBars, paintClose, paintImage } from "./details.ts";
-import { Side } from "./side.tsx";
+import { Side, Swatch } from "./side.tsx";
 import { MEASURES, describeBars, describePlane, errorsOf, percent } from "./words.ts";
 
 export interface PartProps {
@@ -19,24 +19,7 @@ export const Page = ({ app }: PartProps) => (
       <div class="left">
         <Foreign element={app.figure.root} />
         <Foreign element={app.story.whole} />
-        <div class="legend">
-          <span>
-            <i class="ring" />
-            average
-          </span>
-          <span>
-            <i class="diamond" />
-            prototype combination
-          </span>
-          <span>
-            <i class="own" />
-            features of the image
-          </span>
-          <span>
-            <i class="cell" />
-            share of a cell
-          </span>
-        </div>
+        <Legend app={app} />
         <Caption app={app} />
         {!app.session.hidden.has("overlap") && <Overlaps app={app} />}
       </div>
@@ -53,6 +36,37 @@ export const Page = ({ app }: PartProps) => (
   </>
 );
 
+function Legend({ app }: PartProps) {
+  const theme = app.session.theme.value,
+    classes = app.plane.value?.classes ?? [];
+  return (
+    <div class="legend">
+      <span class="key">
+        <i class="ring" />
+        average of the image
+      </span>
+      <span class="key">
+        <i class="diamond" />
+        combination of prototypes
+      </span>
+      <span class="key">
+        <i class="own" />
+        features of the image
+      </span>
+      <span class="key">
+        <i class="cell" />
+        share of a cell
+      </span>
+      {app.view.value.shown.map((c, slot) => (
+        <span class="key" key={c}>
+          <Swatch slot={slot} theme={theme} />
+          class {classes[c]}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 function Caption({ app }: PartProps) {
   const plane = app.plane.value,
     one = app.one.value;
@@ -60,7 +74,7 @@ function Caption({ app }: PartProps) {
   return (
     <p class="caption">
       {plane &&
-        `${plane.total} images of ${plane.classes.length} classes. Squares: prototype patches. Lines lead from the image's features to their prototypes. Point at a cell or bar, or click an average.`}
+        `${plane.total} images of ${plane.classes.length} classes. Squares: prototype patches, with a line from each feature of the image. Outlines: hulls of the classes. Marks: averages of their images. Point at a cell or bar, or click an average.`}
     </p>
   );
 }
@@ -96,17 +110,26 @@ function Details({ app }: PartProps) {
       </div>
       <div class="bound" role="group" aria-label="the bound for this image">
         <span title="Distance between the average and the combination of prototypes">
-          <small>error</small>
+          <small class="key">
+            <i />
+            error
+          </small>
           <b data-readout="error">{number(image.error)}</b>
         </span>
         <Sign holds={image.error <= image.mean_distance + 1e-12} />
         <span title="Mean distance from a feature to its prototype">
-          <small>mean distance</small>
+          <small class="key">
+            <i class="circle dashed" />
+            mean distance
+          </small>
           <b data-readout="mean_distance">{number(image.mean_distance)}</b>
         </span>
         <Sign holds={image.mean_distance <= image.radius + 1e-12} />
         <span title="Largest distance from a feature to its prototype">
-          <small>δ, the largest</small>
+          <small class="key">
+            <i class="circle" />
+            δ, the largest
+          </small>
           <b data-readout="radius">{number(image.radius)}</b>
         </span>
       </div>
@@ -114,7 +137,7 @@ function Details({ app }: PartProps) {
         {`The bound holds for ${holds === total ? "all" : `${holds} of`} ${total} images. On average: ${number(mean.error)} ≤ ${number(mean.mean_distance)} ≤ ${number(mean.radius)}.`}
       </p>
       <div>
-        <h4>Histogram over the prototypes; lines: class means</h4>
+        <h4>Histogram over the prototypes</h4>
         <Painting
           class="bars"
           role="img"
@@ -125,6 +148,20 @@ function Details({ app }: PartProps) {
           }
           onPointerLeave={() => app.look(-1)}
         />
+        <div class="legend">
+          <span class="key">
+            <i class="square own" />
+            image
+          </span>
+          <span class="key">
+            <i />
+            class means
+          </span>
+          <span class="key">
+            <i class="dotted" />
+            τ/m
+          </span>
+        </div>
       </div>
     </>
   );
@@ -139,12 +176,9 @@ function Gallery({ app }: PartProps) {
     sheet = useRef<HTMLDivElement>(null),
     { columns, base } = app.session.data;
   useLayoutEffect(() => {
-    const list = sheet.current,
-      tile = list?.children[rank] as HTMLElement | undefined;
-    if (!list || !tile) return;
-    const lowest = tile.offsetTop + tile.offsetHeight - list.clientHeight;
-    list.scrollTop = Math.min(Math.max(list.scrollTop, lowest), tile.offsetTop);
-  }, [c, rank, plane]);
+    const list = sheet.current;
+    if (list?.matches(":focus")) list.children[rank]?.scrollIntoView({ block: "nearest" });
+  }, [c, rank]);
   if (!plane) return null;
   const rows = Math.ceil(plane.most / columns),
     all = rows * plane.classes.length,
@@ -219,7 +253,9 @@ function Overlaps({ app }: PartProps) {
                 <th scope="row">{`${classes[pair.a]} | ${classes[pair.b]}`}</th>
                 {cells({ ...pair })}
                 <td data-measure="membership_rate">
-                  {`${percent(pair.membership_rate)} | ${percent(pair.back)}`}
+                  {`${percent(pair.membership_rate)} | `}
+                  <wbr />
+                  {percent(pair.back)}
                 </td>
               </tr>
             ))}

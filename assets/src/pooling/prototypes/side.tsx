@@ -178,8 +178,8 @@ const SWATCHES: Record<string, string> = {
   triangle: "M13 1.2L17.4 9.3H8.6z",
 };
 
-// Line and mark of a shown class.
-const Swatch = ({ slot, theme }: { slot: number; theme: Theme }) => (
+/** Line and mark of a shown class; `slot`: its place among those shown, from 0. */
+export const Swatch = ({ slot, theme }: { slot: number; theme: Theme }) => (
   <svg
     class="swatch-line"
     viewBox="0 0 26 12"
