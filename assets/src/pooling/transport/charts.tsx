@@ -53,7 +53,7 @@ const gate: Describe = (answer, theme, mark) => {
     label: `gate over closeness: ${caption} a* = ${bias === null ? "infinite" : short(bias)}`,
     draw(pen) {
       pen.across(state.mu, pen.ink.residual, DOTTED);
-      pen.text("μ", high, state.mu, { dy: -4, align: "right" });
+      pen.text("μ", high, state.mu, { dy: -7, align: "right" });
       if (bias !== null) {
         pen.down(-bias, pen.ink.text, DASHED);
         pen.text("l = −a*", -bias, 1, { dx: -5, dy: 12, align: "right" });
@@ -84,7 +84,7 @@ const bias: Describe = (answer) => {
     label: `mean gate as a function of the bias a: ${caption} ${root === null ? "" : `Root a* = ${short(root)}.`}`,
     draw(pen) {
       pen.across(state.mu, pen.ink.residual, DOTTED);
-      pen.text("μ", high, state.mu, { dy: -4, align: "right" });
+      pen.text("μ", high, state.mu, { dy: -7, align: "right" });
       if (root !== null) {
         pen.down(root, pen.ink.text, DASHED);
         pen.text(`a* = ${short(root)}`, root, 1, { dx: 5, dy: 12 });
@@ -157,8 +157,11 @@ const over: Describe = (answer) => {
       pen.down(state.epsilon, ink.faint, { width: 1.2 });
       for (const [u, v] of table) pen.dot(u, v, ink.force, 3.2);
       pen.dot(state.epsilon, smoothed, ink.text, 4.5);
-      pen.text("linear programme", 0.11, programme, { dy: programme > 0.9 ? 12 : -5 });
-      pen.text("average", 440, average, { dy: average > 0.9 ? 24 : -5, align: "right" });
+      pen.text("linear programme", 440, programme, {
+        dy: programme > 0.9 ? 16 : -7,
+        align: "right",
+      });
+      pen.text("average", 440, average, { dy: average > 0.9 ? 30 : -7, align: "right" });
     },
   };
 };

@@ -181,7 +181,7 @@ export function WeightScale({ app }: { app: Transport }) {
       />
       <span>
         {answer &&
-          `The maximum weight is 1/(nμ) = ${plain(answer.most)}. ${answer.informative} pixels are informative.`}
+          `The maximum weight is 1/(nμ) = ${plain(answer.most)}. ${answer.informative} pixels are informative: less than half background.`}
       </span>
     </div>
   );

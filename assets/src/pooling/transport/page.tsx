@@ -51,8 +51,9 @@ export const Page = ({ app }: PartProps) => (
               </div>
               <PrototypeButtons app={app} />
               <p class="caption">
-                Violet: open gate. Dashed rings: distance within which the linear programme opens
-                the gate. Lines: nearest prototype. ◇ ○ □: pooled vectors. Click to place the brush.
+                Dots: pixels, with the number of equal ones. Numbered rings: prototypes. Violet:
+                open gate. Dashed rings: distance within which the linear programme opens the gate.
+                Lines: cells of the prototypes. ◇ ○ □: pooled vectors. Click to place the brush.
               </p>
             </figure>
             <figure>

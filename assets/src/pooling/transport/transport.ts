@@ -3,7 +3,7 @@
 import { h } from "preact";
 import { signal } from "@preact/signals";
 import type { Brush, Shown, TransportAnswer, TransportData, TransportRequest } from "./types.ts";
-import { mountPanel } from "../../kit/panel/panel.tsx";
+import { findPreset, mountPanel } from "../../kit/panel/panel.tsx";
 import { defineSession, Session } from "../../kit/session.ts";
 import { Story } from "../story/story.ts";
 import { Editor } from "./editor.ts";
@@ -46,7 +46,7 @@ export class Transport {
   // ---- changes
   changed(atRest: boolean) {
     this.session.send({ state: this.editor.state, ...(atRest ? { rest: true } : {}) });
-    this.pressed.value = this.editor.preset;
+    this.pressed.value = findPreset(this.session.data.options.presets, this.editor.state);
     if (atRest) this.show();
     this.draw();
   }
