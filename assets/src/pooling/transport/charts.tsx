@@ -118,7 +118,7 @@ const convergence: Describe = (answer) => {
       <>
         <span class="swept">■ sweeps</span> <span class="newton">● Newton</span> Largest relative
         deviation of a pixel's mass. Dashed:{" "}
-        {r < 1 ? "predicted, falls by a factor r = 1 − k/μ per sweep" : "1/K"}; dotted: 1e-6.
+        {r < 1 ? "predicted, falls by a factor r = 1 − k/μ per sweep" : "1/K"}; dotted: 10⁻⁶.
       </>
     ),
     label: `error of ${count} sweeps: ${short(errors[count - 1])} at the end; of Newton: ${solved}; predicted factor per sweep r = ${short(r)}; mu = ${state.mu}`,
