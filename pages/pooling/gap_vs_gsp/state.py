@@ -136,39 +136,39 @@ class PoolingStudy(PageState):
 
 PRESETS = (  # a URL without parameters opens the first preset
     Preset(
-        "four classes",
+        "Four classes",
         "The plane has room for four classes. A fifth of each bag passes a sharp gate. At step 16 its prototypes are "
         "placed among the bags; from then on they converge to the tokens of single classes. With GAP the shared tokens "
         "always keep half of the weight.",
         "classes=4",
     ),
     Preset(
-        "soft gate",
+        "Soft gate",
         "Half of each bag passes, and ε = 5 hardly separates near tokens from far ones, so the shared tokens keep much "
         "of their weight.",
         "classes=4&mu=0.5&epsilon=5",
     ),
     Preset("μ = 1", "With μ = 1 everything passes the gate, so GSP equals GAP at every step.", "classes=4&mu=1"),
     Preset(
-        "sixteen classes",
+        "Sixteen classes",
         "The setting of the source. The plane is crowded: the prototypes are placed among the shared tokens, so the "
         "gate prefers these at first and leaves them out slowly.",
         "classes=16",
     ),
     Preset(
-        "decided settings",
+        "Settings of the study",
         "The settings of the study of sixteen classes: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
         "averaging before the prototypes are placed. Until then both sides are identical.",
         "classes=16&mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
     Preset(
-        "a margin that fits into the box",
+        "A margin that fits into the box",
         "Sixteen classes cannot all be 0.384 apart in a box of side 0.6; that margin drives tokens into the corners. A "
         "margin of 0.15 fits: the plain average improves a lot too, and GSP's lead is smaller.",
         "classes=16&margin=0.15",
     ),
     Preset(
-        "few prototypes",
+        "Few prototypes",
         "Four prototypes suffice for much of the effect on sixteen classes, because the gate only has to separate near "
         "tokens from far ones, not one class from another.",
         "classes=16&prototypes=4",

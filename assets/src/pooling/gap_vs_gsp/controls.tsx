@@ -7,7 +7,6 @@ import { sheet } from "../../kit/figure/sheet.ts";
 import { brief } from "../../kit/plot.ts";
 import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
 import { SIDES } from "./history.ts";
-import { Signs } from "./signs.tsx";
 
 const WIDTH = 920; // of a plane in the exported figure, px
 const SHOWN = [
@@ -120,9 +119,6 @@ export function Controls({ app }: { app: GapOrGsp }) {
           </div>
         )}
         <ShownSwitches app={app} rows={SHOWN} />
-      </Section>
-      <Section name="legend" title="Signs">
-        <Signs theme={player.theme} bound={options.bound} />
       </Section>
       <Section name="take" title="Export">
         <Exports app={app} />

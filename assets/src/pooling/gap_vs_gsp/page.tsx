@@ -16,6 +16,7 @@ import { MEASURES } from "./curves.ts";
 import { colourOf } from "./draw.ts";
 import { SIDES } from "./history.ts";
 import { TITLES } from "./plane.ts";
+import { Signs } from "./signs.tsx";
 
 export function Page({ app }: { app: GapOrGsp }) {
   const { player } = app,
@@ -53,8 +54,13 @@ export function Page({ app }: { app: GapOrGsp }) {
           <Notice text={view.notice} />
           <Chips app={app} />
           <Words app={app} />
+          {!session.hidden.has("legend") && <Signs theme={player.theme} bound={options.bound} />}
           <Live text={view.live} />
           <Foreign element={app.curves.whole} />
+          <p class="caption">
+            Upright line: the step shown; drag it. Dotted: the prototypes are placed, or a setting
+            changes.
+          </p>
         </div>
         <Controls app={app} />
       </div>

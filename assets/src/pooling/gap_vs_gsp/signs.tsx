@@ -14,7 +14,7 @@ export function Signs({ theme, bound }: { theme: Theme; bound: number }) {
   const ink = INK[theme],
     own = colourOf(0, theme),
     sign = (text: string, mark: ComponentChildren) => (
-      <span>
+      <span class="key">
         <svg viewBox="0 0 18 18" aria-hidden="true">
           {mark}
         </svg>
@@ -25,7 +25,7 @@ export function Signs({ theme, bound }: { theme: Theme; bound: number }) {
       <path d="M9 2l7 7-7 7-7-7z" fill={fill} stroke={ink.anchor} stroke-width="1.4" />
     );
   return (
-    <div class="signs">
+    <div class="legend" role="group" aria-label="signs">
       {sign(
         "token of one class, 4 each",
         <circle cx="9" cy="9" r="6" fill={own} stroke={ink.rim} stroke-width="1.3" />,
@@ -35,6 +35,16 @@ export function Signs({ theme, bound }: { theme: Theme; bound: number }) {
       {sign(
         "bag of 50 tokens, pooled",
         BAGS.map(([x, y]) => <circle key={x} cx={x} cy={y} r="2.8" fill={own} />),
+      )}
+      {sign(
+        "hull of the tokens that a class uses",
+        <path
+          d="M2 14L7 2l9 5-3 9z"
+          fill={own}
+          fill-opacity="0.12"
+          stroke={own}
+          stroke-width="1.3"
+        />,
       )}
       {sign(
         "prototype of GSP",
