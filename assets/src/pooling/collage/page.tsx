@@ -32,19 +32,23 @@ export function Page({ app }: { app: Collage }) {
   const { rows, images, most, grid, tag } = app.data;
   return (
     <>
-      <div class="bar">
+      <div class="below">
         <Fader app={app} />
-        <span class="scale">
+        <span class="bar">
           <span>0</span>
           <Scale most={most} />
           <span>{`${most.toFixed(most < 10 ? 1 : 0)} × the average weight`}</span>
         </span>
         {grid > 0 && (
-          <span class="scale">
+          <span class="key">
             <i class="marker" />
             tile that shows the class
           </span>
         )}
+        <span class="key">
+          <i class="chosen" />
+          selected image
+        </span>
       </div>
       <div style={app.style}>
         {rows.map((row, r) => (
