@@ -51,7 +51,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     with place:
         answer = study_scores.verdict(name, results)
     if head and answer:
-        head.markdown(f"**{answer}**")
+        head.markdown(f"**Study: {study.title}.** {answer}")
     study_scores.table(name, results, layout.columns)
     st.caption(f"Mean and standard deviation over the {study.repeats}. {layout.scores}")
     if curves := study_scores.seed_curves(results):
