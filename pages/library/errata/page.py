@@ -40,6 +40,9 @@ S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
 .st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
+.st-key-truth_title { flex-wrap: nowrap; }
+.st-key-truth_title > :first-child { flex: 1 1 0; min-width: 0; }
+.st-key-truth_sides > * { flex: 1 1 300px; }
 @media (min-width: 800px) {
   .st-key-truth_row { flex-wrap: nowrap; }
   .st-key-truth_row > :first-child { flex: 0 0 clamp(260px, 30vw, 350px); }
@@ -185,7 +188,7 @@ def _go(number: int) -> None:
 
 
 def _detail(e: Erratum) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, key="truth_title"):
         st.subheader(f"{e.number}. {e.title}", anchor=False)
         last = len(errata())
         st.button("", icon=":material/arrow_back:", help="Previous erratum", key="truth_back", on_click=_go,
@@ -195,12 +198,12 @@ def _detail(e: Erratum) -> None:
     place = (sources()[e.source].title, e.where, KINDS[e.kind])
     st.caption(f"{' · '.join(place)} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
     colours = DIFFERENCE["dark" if st.context.theme.type == "dark" else "light"]
-    sides = st.container(horizontal=True, gap="medium")
+    sides = st.container(horizontal=True, gap="medium", key="truth_sides")
     for name, text, latex, colour, mark in (
         ("Printed", e.printed, e.printed_latex, colours[0], ":orange[✗]"),
         ("True", e.true, e.true_latex, colours[1], ":green[✓]"),
     ):
-        with sides.container(border=True, width=410):
+        with sides.container(border=True, height="stretch"):
             st.markdown(f"{mark} **{name}**")
             if latex:
                 st.latex(marked(latex, colour))

@@ -67,7 +67,11 @@ function gradients(
       arrow(ctx, from, tip, side, theme, agree);
       if (side === "true" || !agree)
         // one number serves two arrows that agree
-        labels.push({ side, at: labelPlace(from, tip, size), words: length.toPrecision(3) });
+        labels.push({
+          side,
+          at: labelPlace(from, tip, agree ? undefined : rival(answer, side, i), size),
+          words: length.toPrecision(3),
+        });
     }
   });
   write(ctx, labels, size, theme);
@@ -134,8 +138,23 @@ function arrow(
   tip(colour, isTrue ? 0 : 0.8);
 }
 
-function labelPlace([x, y]: Pixels, [tx, ty]: Pixels, size: number): Pixels {
+// Return the other gradient on a point, if it is finite.
+function rival(answer: TruthAnswer, side: Side, i: number) {
+  const other = answer[side === "true" ? "printed" : "true"][i];
+  return finite(other) ? other : undefined;
+}
+
+// Return the place of a number: beyond the tip of its arrow, on the side away from the other arrow.
+function labelPlace(
+  [x, y]: Pixels,
+  [tx, ty]: Pixels,
+  other: number[] | undefined,
+  size: number,
+): Pixels {
   const length = Math.hypot(tx - x, ty - y),
-    inside = (v: number, room: number) => Math.min(Math.max(v, room), size - room);
-  return [inside(tx + ((tx - x) / length) * 22, 24), inside(ty + ((ty - y) / length) * 14 + 4, 16)];
+    ux = (tx - x) / length,
+    uy = (ty - y) / length,
+    inside = (v: number, room: number) => Math.min(Math.max(v, room), size - room),
+    turn = other ? Math.sign(ux * other[1] + uy * other[0]) : 0; // > 0: the other is on the left
+  return [inside(tx + ux * 22 - turn * uy * 12, 24), inside(ty + uy * 14 + 4 + turn * ux * 12, 16)];
 }

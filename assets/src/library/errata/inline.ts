@@ -1,5 +1,5 @@
 {
-  const until = performance.now() + 5000; // the list may be rendered after its script
+  const until = performance.now() + 30_000; // the list may be rendered after its script
   const scroll = () => {
     const list = document.querySelector(".st-key-truth_scroll");
     const chosen = list?.querySelector("input:checked")?.closest("label");
@@ -9,7 +9,8 @@
     }
     const room = list.getBoundingClientRect(),
       place = chosen.getBoundingClientRect();
-    if (place.top < room.top || place.bottom > room.bottom)
+    // the last 32 px fade
+    if (place.top < room.top || place.bottom > room.bottom - 32)
       list.scrollTop += place.top - room.top - room.height / 3;
   };
   scroll();

@@ -18,7 +18,7 @@ export const Page = ({ app }: { app: Errata }) => (
       <Foreign element={app.figure.legend} />
       <p class="caption">
         Forces point the other way. The map shows the norm of printed minus true gradient over all
-        three points, at each position of the scanning point.
+        three points, at each position of the ringed point.
       </p>
     </div>
     <div class="panel">
@@ -68,8 +68,7 @@ function FieldsLink({ app }: { app: Errata }) {
 
 function Gradients({ app }: { app: Errata }) {
   const answer = app.answer.value,
-    { sides } = app.session.data,
-    headings = sides[0] === "printed" ? ["as printed", "correct"] : sides;
+    { sides } = app.session.data;
   return (
     <>
       <table>
@@ -81,7 +80,7 @@ function Gradients({ app }: { app: Errata }) {
         </caption>
         <thead>
           <tr>
-            {["point", ...headings, "difference"].map((text) => (
+            {["point", ...sides, "difference"].map((text) => (
               <th key={text} scope="col">
                 {text}
               </th>
