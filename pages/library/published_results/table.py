@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -131,12 +131,17 @@ def _frame(table: PublishedTable, rows: Sequence[PublishedRow], ours: Sequence[O
         styler,
         hide_index=True,
         key=f"printed {table.key}",
-        height="content" if len(rows) <= 20 else 560,
+        height=_height(len(rows)),
         alt=f"{table.title}: {table.caption}",
         column_config={
             column: st.column_config.NumberColumn("±", help=column) for column in frame.columns if column[0] == "±"
         },
     )
+
+
+def _height(rows: int) -> int | Literal["content"]:
+    """Return the height of a table, in pixels if it has more than 20 rows, which then scroll."""
+    return "content" if rows <= 20 else 560
 
 
 def _legend(table: PublishedTable) -> None:
@@ -204,7 +209,14 @@ def _ours(table: PublishedTable, ours: Sequence[Ours], untrained: Sequence[Ours]
     config["deviates in"] = st.column_config.NumberColumn("deviates in", format="%d settings")
     if not any(one.deviations for one in ours):
         frame = frame.drop(columns=["deviates in"])
-    st.dataframe(frame, hide_index=True, key=f"ours {table.key}", column_config=config, placeholder="–")
+    st.dataframe(
+        frame,
+        hide_index=True,
+        key=f"ours {table.key}",
+        height=_height(len(frame)),
+        column_config=config,
+        placeholder="–",
+    )
 
 
 def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
@@ -248,7 +260,6 @@ def _notes(table: PublishedTable) -> None:
     if not table.notes and not errata:
         return
     st.markdown("##### Notes and errata")
-    for note in table.notes:
-        st.text(f"• {note}")
+    st.text("\n".join(f"• {note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in table.notes))
     for erratum in errata:
         menu.link("errata", f"Erratum {erratum.number}: {erratum.title}", {"erratum": str(erratum.number)})
