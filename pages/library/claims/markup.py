@@ -9,6 +9,7 @@ from itertools import groupby
 from dmlcore.experiments import studies
 from dmlcore.experiments.source_claims import NOT, NOT_RUN, OPEN, REPRODUCED, ClaimRow
 from pages.shared.widgets.study.places import address_of
+from pages.shared.words import titles
 
 MARKS = {REPRODUCED: "✓", NOT: "✗", OPEN: "?", NOT_RUN: "–"}
 CLASSES = {REPRODUCED: "yes", NOT: "no", OPEN: "open", NOT_RUN: "none"}
@@ -17,7 +18,7 @@ STYLE = """<style>
 .claims td { padding: .55rem .9rem .55rem 0; vertical-align: top; border: 0; overflow-wrap: anywhere; }
 .claims tr.first td { border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 .claims .claim { width: 34%; }
-.claims .verdict { width: 11.5rem; white-space: nowrap; font-weight: 600; }
+.claims .verdict { width: 13rem; padding-right: 1.6rem; white-space: nowrap; font-weight: 600; }
 .claims .verdict b { display: inline-block; width: 1.35rem; height: 1.35rem; margin-right: .45rem; line-height: 1.35rem;
   border-radius: 50%; text-align: center; color: var(--on-primary); }
 .claims .yes b { background: var(--right-fill); } .claims .no b { background: var(--wrong-fill); }
@@ -51,12 +52,13 @@ def _test(row: ClaimRow) -> str:
     verdict = (
         f'<td class="verdict {CLASSES[row.verdict]}"><b aria-hidden="true">{MARKS[row.verdict]}</b>{row.verdict}</td>'
     )
-    facts = [f"{row.runs} runs", row.data] if row.data else []
+    facts = [f"{row.runs} runs", escape(titles.data_title(row.data))] if row.data else []
     if row.study in studies.names():
         title = studies.read(row.study).title
         # a full address of this app, in the same tab
         facts.append(f'<a href="{escape(address_of(row.study))}" target="_self">{escape(title)}</a>')
     if row.claim.erratum and row.numbers:
         facts.append(f'<a href="errata?erratum={row.claim.erratum}" target="_self">Exact computation</a>')
-    result = "<br>".join(escape(text) for text in (row.numbers, row.reason) if text)
+    numbers = row.numbers.replace(" ± ", "\u00a0±\u00a0")
+    result = "<br>".join(escape(text) for text in (numbers, row.reason) if text)
     return f"{verdict}<td>{result}<small>{' · '.join(facts)}</small></td>"

@@ -24,9 +24,8 @@ def _table(_sources: Sequence[object]) -> list[ClaimRow]:
 def _filter(rows: Sequence[ClaimRow]) -> list[ClaimRow]:
     """Show the filters and return the rows that match them."""
     sources = list(dict.fromkeys(row.claim.source for row in rows))
-    with st.container(horizontal=True):
-        source = st.pills("Source", sources, key="source", bind="query-params")
-        verdict = st.pills("Verdict", VERDICTS, key="verdict", bind="query-params")
+    source = st.pills("Source", sources, key="source", bind="query-params")
+    verdict = st.pills("Verdict", VERDICTS, key="verdict", bind="query-params")
     return [row for row in rows if source in (None, row.claim.source) and verdict in (None, row.verdict)]
 
 
@@ -49,12 +48,12 @@ st.markdown(
     "Each verdict follows from a contrast of a study at laptop size; scores are in percent.",
     help=glossary.explain("significant difference", "MAP@R"),
 )
+st.caption(
+    "**Reproduced**: significant in the claimed direction. **Not reproduced**: significant in the opposite direction. "
+    "**Cannot be decided here**: the reason follows the numbers. Runs include all trials for a claim, chosen or not."
+)
 matching = _filter(rows)
 if matching:
     drawn(_draw, matching)
 else:
     st.info("No claim matches these filters. Clear one of them.", icon=":material/search_off:")
-st.caption(
-    "**Reproduced**: significant in the claimed direction. **Not reproduced**: significant in the opposite direction. "
-    "Runs include all trials for a claim, chosen or not."
-)
