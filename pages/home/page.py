@@ -153,7 +153,8 @@ def _moved(run: Run, moved: living_map.Movement | None) -> None:
     """Show the map of a run during training: images of its birds, or dots and a row of birds to train on."""
     birds_move = run.spec.data.name in BIRDS and thumbnails.readable(run.spec)
     if moved:
-        st.html(living_map.html(moved, thumbnails.address(run) if birds_move else "", naming(run)))
+        images = (thumbnails.address(run), naming(run)) if birds_move else ()
+        st.html(living_map.html(moved, *images))
         unseen = "unseen " if moved.split == "test" and run.spec.data.split != "samples" else ""
         shown = len(living_map.coloured(moved.sheet))
         st.caption(
