@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.shared.widgets import menu
-from tests.browser.harness import CHROMIUM_FLAGS, LOOK, ROOT, THEMES, chromium_path, eventually, go
+from tests.browser.harness import CHROMIUM_FLAGS, LOOK, PATIENCE, ROOT, THEMES, chromium_path, eventually, go
 
 SOURCE = ROOT / "node_modules" / "axe-core" / "axe.min.js"  # package.json
 GRAVE = ("serious", "critical")
@@ -125,7 +125,7 @@ def rested(page: Any) -> None:
         assert page.evaluate(_COMPLETE), "the page is still being drawn"
         assert motion(page) == (0, []), f"{page.url} is still moving"
 
-    eventually(still)
+    eventually(still, 3 * PATIENCE)
 
 
 def themed(page: Any, theme: str) -> None:
