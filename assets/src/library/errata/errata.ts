@@ -147,8 +147,8 @@ export class Errata {
         high: `≥ ${Number(scale.toPrecision(3))}`,
       };
     return [
-      { text: `${printed} gradient`, mark: "dashed", colour: colourOf("printed", theme) },
-      { text: `${truth} gradient, by autograd`, colour: colourOf("true", theme) },
+      { text: `${printed}: gradient`, mark: "dashed", colour: colourOf("printed", theme) },
+      { text: `${truth}: gradient by autograd`, colour: colourOf("true", theme) },
       { text: "map: difference", ramp, hidden: !scale },
     ];
   }
