@@ -120,7 +120,7 @@ def duels(names: Sequence[str], outcomes: Sequence[Sequence[tuple[int, int, int]
             "wins": wins,
             "ties": ties,
             "defeats": defeats,
-            "text": "" if one == other else f"{wins}" if not ties else f"{wins} + {ties}",
+            "text": "" if one == other else f"{wins}" if not ties else f"{wins}+{ties}",
         }
         for one, line in zip(names, outcomes, strict=True)
         for other, (wins, ties, defeats) in zip(names, line, strict=True)
