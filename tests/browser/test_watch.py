@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore.jobs import launch
+from dmlcore.storage import validation_frames
 from dmlcore.storage.runs import RunStore
 from tests.browser.harness import becomes, eventually, go
 
@@ -42,12 +43,14 @@ def test_map_and_neighbours_change_at_a_validation_and_the_slider_goes_back(page
     assert first[1] != second[1], "the points move"
     assert first[2] != second[2], "the neighbours change"
     becomes(lambda: page.locator(NEIGHBOURS).first.evaluate("(img) => img.decode().then(() => img.naturalWidth)"), 128)
+    # the slider must have a step between the first and the newest one
+    becomes(lambda: len(validation_frames.paths(run.path)), lambda frames: frames > 2)
     launch.cancel(run)
     becomes(run.status, "cancelled")
 
     slider = page.locator(".stSlider").filter(has=page.get_by_role("slider", name="Step")).get_by_role("slider")
     slider.first.wait_for()
-    newest = step_of(page)
+    newest = max(validation_frames.paths(run.path))
     slider.first.focus()
     page.keyboard.press("Home")
     becomes(lambda: step_of(page), 0)
