@@ -44,7 +44,7 @@ export const LegendParts = ({
     >
       images
     </Switch>
-    <span class="exports">
+    <span class="box">
       <button class="png" onClick={() => app.png()}>
         PNG
       </button>
