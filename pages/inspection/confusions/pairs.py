@@ -153,7 +153,9 @@ def _matrix(
     whom = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
-    st.caption("Green: neighbours of the right class. Orange: confusions. Framed: the pair shown. Click a cell to see its queries.")
+    st.caption(
+        "Green: neighbours of the right class. Orange: confusions. Frame: the pair shown. Click a cell for its queries."
+    )
     with st.expander("Method", icon=":material/function:"):
         st.markdown(
             f"A cell is the share of the column's class among {whom} of the queries of the row's class. Colour grows "
