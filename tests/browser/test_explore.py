@@ -96,6 +96,10 @@ def the_one_under_the_mouse_is_ringed_and_opened(page: Any, canvas: Any, shown: 
     under = eventually(on_a_point)
     page.locator(f'.card img[src$="/{shown.id}/{under}"]').wait_for()
     page.mouse.down()
+    canvas.evaluate("c => c.dispatchEvent(new PointerEvent('pointercancel', { pointerId: 1 }))")
+    page.mouse.up()
+    assert page.locator(".card.pinned").count() == 0, "a cancelled press opens nothing"
+    page.mouse.down()
     page.mouse.up()
     page.locator(".card.pinned").wait_for()
     canvas.focus()
