@@ -44,7 +44,7 @@ export const LegendParts = ({
     >
       images
     </Switch>
-    <span class="box">
+    <span class="exports">
       <button class="png" onClick={() => app.png()}>
         PNG
       </button>

@@ -49,7 +49,7 @@ export const Page = ({ state }: PartProps) => (
     <section class="pairs" aria-label="pairs on both sides of the threshold">
       <div class="bar">
         <h3>Pairs on both sides</h3>
-        <span class="box">
+        <span class="labelled">
           Errors:
           <Choice state={state} name="order" label="order of the errors" />
         </span>
