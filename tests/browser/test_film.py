@@ -191,3 +191,18 @@ def test_a_share_card_has_figure_title_and_formula(page, server, tmp_path):
     seen = played(page, path)
     assert (seen["width"], seen["height"]) == (1200, 630)
     assert apart(seen["frames"][0], seen["frames"][2]) > 1
+
+
+@pytest.mark.parametrize("place", ["compare", "pair_weights"])
+def test_a_share_card_of_two_losses_shows_their_figures_in_one_row(page, server, tmp_path, place):
+    """Also on a phone, where the page shows the figures below each other."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    go(page, f"{server.url}/{place}")
+    page.wait_for_selector("[data-seq]")
+    card = share_card(page, tmp_path)
+    assert card.size == (1200, 630)
+    assert ink(card, (48, 48, 330, 340)) > 500  # first figure
+    assert ink(card, (400, 48, 640, 340)) > 300  # second figure
+    assert ink(card, (48, 390, 600, 600)) > 1000  # words
+    assert ink(card, (620, 390, 1160, 580)) > 300  # formulas
+    assert ink(card, (620, 582, 1060, 630)) == 0  # the formulas end above the name of the lab

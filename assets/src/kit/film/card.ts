@@ -19,12 +19,14 @@ const WIDTH = 1200,
   FORMULA = 26; // px, type size of the formula
 
 // Return the share card of a page. Words and formula are those of this moment, and `draw` draws the
-// figure as it is then.
-export async function cardOf(app: Carded): Promise<Picture> {
+// figure as it is then, or the image if there is one.
+export async function cardOf(app: Carded, image?: Blob): Promise<Picture> {
   const canvas = el("canvas", { width: WIDTH, height: HEIGHT }),
     ctx = drawing(canvas),
     words = await wordsOf(app),
-    { width, height } = figureLayers(app),
+    bitmap = image && (await createImageBitmap(image)),
+    layersOf = () => (bitmap ? layersOfImage(bitmap) : figureLayers(app)),
+    { width, height } = layersOf(),
     wide = width > WIDE * height,
     room = wide
       ? { width: WIDTH - 2 * MARGIN, height: HEIGHT - 2 * MARGIN - GAP - WORDS }
@@ -35,7 +37,7 @@ export async function cardOf(app: Carded): Promise<Picture> {
   return {
     canvas,
     draw() {
-      const figure = figureLayers(app);
+      const figure = layersOf();
       clear(ctx, app.whole);
       ctx.save();
       ctx.translate(MARGIN, MARGIN);
@@ -48,9 +50,17 @@ export async function cardOf(app: Carded): Promise<Picture> {
   };
 }
 
+const layersOfImage = (image: ImageBitmap) => ({
+  left: 0,
+  top: 0,
+  width: image.width,
+  height: image.height,
+  draw: (ctx: CanvasRenderingContext2D) => ctx.drawImage(image, 0, 0),
+});
+
 // Return the share card of a page as a PNG.
-export async function cardImage(app: Carded) {
-  const { canvas, draw } = await cardOf(app);
+export async function cardImage(app: Carded, image?: Blob) {
+  const { canvas, draw } = await cardOf(app, image);
   draw();
   return new Promise<Blob | null>((resolve) => {
     canvas.toBlob(resolve, "image/png");
@@ -99,8 +109,10 @@ function write(
   y = paragraph(ctx, caption, `20px ${family}`, left, y + 8, half, 28);
   ctx.globalAlpha = 1;
   let below = wide ? top : y + 24;
+  const stack = formulas.reduce((sum, { height }) => sum + height + 12, 0),
+    fit = (HEIGHT - MARGIN - below) / stack; // keeps them above the name of the lab
   for (const image of formulas) {
-    const by = Math.min(1, half / image.width);
+    const by = Math.min(1, half / image.width, fit);
     ctx.drawImage(
       image,
       wide ? left + half + GAP : left,

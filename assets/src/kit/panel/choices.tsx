@@ -140,7 +140,7 @@ export const PresetButtons = ({ offers, pressed, onPress, filter = () => true }:
 
 // Description of the preset that is pressed.
 export const PresetCaption = ({ offers, pressed, otherwise = "" }: PresetProps) => (
-  <p class="caption" aria-live="polite">
+  <p class={pressed.value === null ? "caption hint" : "caption"} aria-live="polite">
     {offers[pressed.value ?? -1]?.caption ?? otherwise}
   </p>
 );

@@ -22,12 +22,13 @@ export const PresentButtons = ({ app }: { app: Carded }) =>
     </>
   ) : null;
 
-// Button for the share card of a figure, also of a page without a presentation.
-export const ShareCard = ({ app }: { app: Carded }) => (
+// Button for the share card of a page, also without a presentation. `image` returns what it shows
+// where the figures do not lie next to each other on the page.
+export const ShareCard = ({ app, image }: { app: Carded; image?(): Promise<Blob> }) => (
   <button
     class="card-image"
     title="Picture of 1200 × 630 pixels with title and formula"
-    onClick={() => shareCard(app)}
+    onClick={async () => shareCard(app, await image?.())}
   >
     Share card
   </button>

@@ -72,10 +72,10 @@ function typed(event: KeyboardEvent) {
   );
 }
 
-// Save the share card of a page.
-export async function shareCard(app: Carded) {
+// Save the share card of a page, with this image in place of its figure.
+export async function shareCard(app: Carded, image?: Blob) {
   const { cardImage } = await import("../film/card.ts");
-  save(`${location.pathname.split("/").pop()}-card.png`, await cardImage(app));
+  save(`${location.pathname.split("/").pop()}-card.png`, await cardImage(app, image));
 }
 
 // Open the recorder of films.

@@ -23,15 +23,15 @@ export function Exports({ app }: { app: Compare }) {
   return (
     <div>
       <div class="pills">
-        <ShareCard app={session} />
-        <button onClick={() => saveFigure(app)}>figure (PNG)</button>
+        <ShareCard app={session} image={() => plain(app)} />
+        <button onClick={() => saveFigure(app)}>PNG</button>
         <a
           class="button"
           download="comparison.svg"
           title="The planes as a vector drawing"
           href={`${base}.svg?${themedQuery(query, session.theme.value)}`}
         >
-          drawing (SVG)
+          SVG
         </a>
         <a
           class="button"
@@ -54,6 +54,14 @@ export function Exports({ app }: { app: Compare }) {
     </div>
   );
 }
+
+// Return all planes in a row, the difference last.
+const plain = ({ all, session }: Compare) =>
+  sheet(
+    all.map(({ figure }) => [figure, ""] as const),
+    640,
+    session.theme.value,
+  );
 
 // Save all planes in a row with their titles, the difference last.
 async function saveFigure(app: Compare) {

@@ -18,6 +18,7 @@ import {
   Section,
   ShareCard,
 } from "../../../kit/panel/panel.tsx";
+import { sheet } from "../../../kit/figure/sheet.ts";
 import { SCALES } from "../../../kit/figure/raster.ts";
 import { themedQuery } from "../../../kit/export.ts";
 import { CardNumbers, TripletNumbers, WeightName } from "./numbers.tsx";
@@ -83,8 +84,8 @@ export function Layout({ app }: { app: PairWeights }) {
           </section>
           <Section name="export" title="Export">
             <div class="pills">
-              <ShareCard app={session} />
-              <button onClick={() => app.save()}>figure (PNG)</button>
+              <ShareCard app={session} image={() => plain(app)} />
+              <button onClick={() => app.save()}>PNG</button>
               <ExportLinks
                 base={session.data.base}
                 page="pair_weights"
@@ -97,6 +98,14 @@ export function Layout({ app }: { app: PairWeights }) {
     </Hiding>
   );
 }
+
+// Return both maps side by side.
+const plain = ({ figures, session }: PairWeights) =>
+  sheet(
+    figures.slice(0, 2).map((figure) => [figure, ""] as const),
+    640,
+    session.theme.value,
+  );
 
 // Card of loss k.
 function Card({ app, k }: { app: PairWeights; k: number }) {
