@@ -160,7 +160,7 @@ def test_states_losses_and_the_statement_follow(page, server):
     page.wait_for_url(re.compile("m=4.5"))
     assert_numbers_are_the_library_s(page)
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Save PNG").click()
+        page.get_by_role("button", name="PNG", exact=True).click()
     assert saved.value.suggested_filename == "sphere.png"
 
 

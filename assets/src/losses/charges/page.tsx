@@ -185,7 +185,7 @@ function Controls({ app }: { app: Charges }) {
       <Section name="take" title="Export">
         <div class="pills">
           <PresentButtons app={session} />
-          <button onClick={() => app.save()}>Figure, PNG</button>
+          <button onClick={() => app.save()}>PNG</button>
           <ExportLinks
             base={data.base}
             page="charges"
@@ -193,10 +193,10 @@ function Controls({ app }: { app: Charges }) {
             formats={{ svg: "SVG", pdf: "PDF" }}
           />
           <a class="button" data-kind="npz" download="" href={app.files.npz}>
-            History, npz
+            history (npz)
           </a>
           <a class="button" data-kind="json" download="" href={app.files.json}>
-            History, JSON
+            history (JSON)
           </a>
         </div>
         <details>

@@ -132,7 +132,7 @@ export function Controls({ app }: { app: Toys }) {
       <Section name="take" title="Export">
         <div class="pills">
           <PresentButtons app={session} />
-          <button onClick={() => saveFigure(app)}>Figure, PNG</button>
+          <button onClick={() => saveFigure(app)}>PNG</button>
         </div>
         <Runs app={app} />
       </Section>

@@ -191,7 +191,7 @@ function Controls({ app }: { app: Sphere }) {
         <div class="pills">
           <PresentButtons app={session} />
           <button onClick={() => saveFigures(app)} title="Save the figure at twice its size">
-            Save PNG
+            PNG
           </button>
           <ExportLinks
             base={data.base}
