@@ -159,9 +159,9 @@ function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: n
       x + valued.reduce((sum, text) => sum + 28 + ctx.measureText(text).width, -10) <= pen.right;
   named.forEach(({ name = "", colour, dash }, i) => {
     pen.segments([[x, 6.5, x + 14, 6.5]], colour, { width: 1.7, dash });
-    x += 18;
+    x += fits ? 18 : 17;
     write(fits ? valued[i] : name);
-    x += 10;
+    x += fits ? 10 : 4;
   });
 }
 

@@ -42,7 +42,7 @@ export const CURVES: StepChart<CurveData>[] = [
   },
   {
     name: "class radii",
-    title: "radius of class",
+    title: "radii",
     lines: ({ history, step, classes }) =>
       Array.from(history.at(step).radii, (_, c) => ({
         name: String(c + 1),
