@@ -17,7 +17,11 @@ export const Page = ({ app }: { app: Toys }) => (
     <TimelinePresets player={app.player} />
     <div class="stage">
       <div class="work" ref={app.setWork} onKeyDown={(e) => app.player.key(e)}>
-        <div class="views" data-count={app.windows.length} data-images={String(app.images)}>
+        <div
+          class={app.preparation ? "views stale" : "views"}
+          data-count={app.windows.length}
+          data-images={String(app.images)}
+        >
           {app.windows.map((window) => (
             <Window key={window.name + window.side} app={app} window={window} />
           ))}
@@ -49,7 +53,9 @@ function Window({ app, window }: { app: Toys; window: CloudWindow }) {
     <div class={`view ${name}`}>
       <h4>
         {side < 0 ? "Inputs" : <b class={`side${letter}`}>{letter}</b>}
-        <small>{side < 0 ? app.preparation || data?.note : app.name(side)}</small>
+        <small>
+          {side >= 0 ? app.name(side) : app.preparation ? "in preparation" : data?.note}
+        </small>
       </h4>
       <Foreign key={`figure ${count}`} element={figure.root} />
       <Readouts key={`numbers ${count}`} rows={window.readout} />
