@@ -24,6 +24,18 @@ const palette = {
     }));
   },
 };
+// Packages have no part in the source maps: an empty map stands for theirs, as esbuild advises.
+const NO_MAP = `\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(
+  '{"version":3,"sources":["package"],"sourcesContent":[""],"mappings":"AAAA"}',
+).toString("base64")}`;
+const unmapped = {
+  name: "unmapped",
+  setup({ onLoad }) {
+    onLoad({ filter: /node_modules\/.*\.m?js$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replace(/^\/\/# sourceMappingURL=.*/m, "") + NO_MAP,
+    }));
+  },
+};
 const { outputFiles, metafile } = await build({
   entryPoints: globSync("src/**/*.{ts,tsx,css}", { cwd: root })
     .filter((file) => (file.endsWith(".css") && !file.endsWith("tokens.css")) || isEntry(file))
@@ -41,7 +53,8 @@ const { outputFiles, metafile } = await build({
   charset: "utf8",
   jsx: "automatic",
   jsxImportSource: "preact",
-  plugins: [palette],
+  plugins: [palette, unmapped],
+  external: ["canvg", "dompurify", "html2canvas"], // for parts of jsPDF that are not used
   write: false,
   metafile: true,
 });

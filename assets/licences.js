@@ -8,7 +8,7 @@ export function shippedPackages({ outputs }, root) {
   const folders = new Set();
   for (const { inputs } of Object.values(outputs))
     for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
-      const [folder] = path.match(/^.*node_modules\/(@[^/]+\/)?[^/]+/) ?? [];
+      const [folder] = path.match(/^(?!\(disabled\)).*node_modules\/(@[^/]+\/)?[^/]+/) ?? [];
       if (folder && bytesInOutput) folders.add(folder);
     }
   const packages = [...folders].map((folder) => {
