@@ -87,10 +87,14 @@ class Recorder extends Context {
   }
 
   fillText(text: string, x: number, y: number): void {
-    this.onBaseline(text, y, (base) => super.fillText(text, x, base));
+    this.without("strokeStyle", () =>
+      this.onBaseline(text, y, (base) => super.fillText(text, x, base)),
+    );
   }
   strokeText(text: string, x: number, y: number): void {
-    this.onBaseline(text, y, (base) => super.strokeText(text, x, base));
+    this.without("fillStyle", () =>
+      this.onBaseline(text, y, (base) => super.strokeText(text, x, base)),
+    );
   }
   drawImage(image: CanvasImageSource, ...rest: number[]): void {
     const draw = super.drawImage as (image: CanvasImageSource, ...values: number[]) => void;
