@@ -4,7 +4,6 @@ displayed state.
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 
@@ -17,6 +16,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from pages.shared.plane.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
+from tests.browser import exported
 from tests.browser.harness import becomes, counted, drag, eventually, go, press, quiet
 
 pytestmark = pytest.mark.browser
@@ -279,42 +279,21 @@ def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
     expect(page.locator('[data-readout="triplet"]')).to_have_text("active")
 
 
-# Draw two images of the same size over each other; return the share of their pixels that differ clearly.
-DIFFERING = """async addresses => {
-  const images = await Promise.all(addresses.map(async (src) => {
-    const image = new Image();
-    image.src = src;
-    await image.decode();
-    return image;
-  }));
-  const { width, height } = images[0], [a, b] = images.map((image) => {
-    const context = new OffscreenCanvas(width, height).getContext("2d");
-    context.drawImage(image, 0, 0, width, height);
-    return context.getImageData(0, 0, width, height).data;
-  });
-  let differing = 0;
-  for (let i = 0; i < a.length; i += 4) differing += [0, 1, 2].some((c) => Math.abs(a[i + c] - b[i + c]) > 48);
-  return differing / (width * height);
-}"""
-
-
 @pytest.mark.parametrize("layers", ["cut=1&discs=1&mining=1&lines=clamped&edges=1", "flow=streams&shade=raw"])
-def test_the_svg_and_the_png_show_the_same_figure(page, server, tmp_path, layers):
+def test_png_svg_and_pdf_show_the_same_figure(page, server, layers):
     plane = opened(page, server, f"?n=0.3,0.8&{layers}")
     at_rest(plane)
     page.get_by_text("Export", exact=True).click()
-    addresses = []
-    for kind, mime in (("SVG", "svg+xml"), ("PNG", "png")):
-        with page.expect_download() as taken:
-            page.get_by_role("button", name=f"{kind} as seen").click()
-        content = taken.value.path().read_bytes()
-        addresses.append(f"data:image/{mime};base64,{base64.b64encode(content).decode()}")
-    svg = base64.b64decode(addresses[0].partition(",")[2]).decode()
+    png, svg, pdf = (exported.save_figure(page, kind) for kind in ("PNG", "SVG", "PDF"))
     for element, least in (("<image", 1), ("<path", 11), (">N</text>", 1)):  # field, lines and letters as such
-        assert svg.count(element) >= least
-    blank = page.context.new_page()
-    assert blank.evaluate(DIFFERING, addresses) < 0.005
-    assert blank.evaluate(DIFFERING, [addresses[1], f"data:image/svg+xml,<svg xmlns='{SVG}'/>"]) > 0.2
+        assert svg.decode().count(element) >= least
+    assert exported.lines(pdf) >= 11
+    assert {"A", "P", "N", "−1.0"} <= set(exported.words(pdf))
+    assert exported.embeds_every_font(pdf)
+    seen = exported.address(png, "png")
+    for other in (exported.address(svg, "svg"), exported.address(exported.drawn(pdf), "png")):
+        assert exported.differing(page, seen, other) < 0.01
+    assert exported.differing(page, seen, f"data:image/svg+xml,<svg xmlns='{SVG}'/>") > 0.2
 
 
 def test_the_view_zooms_by_wheel_keys_buttons_and_two_fingers_and_is_dragged(page, server):

@@ -2,8 +2,6 @@
 import type { Theme } from "./types.ts";
 
 export const FORMATS: Record<string, string> = {
-  svg: "SVG",
-  pdf: "PDF",
   npz: "arrays (npz)",
   json: "arrays (JSON)",
   py: "Python",

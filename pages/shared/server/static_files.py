@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from starlette.requests import Request
@@ -24,6 +25,8 @@ TYPES = {
     ".bin": "application/octet-stream",
 }
 
+FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif-Italic")  # read by assets/src/kit/figure/pdf.ts
+
 
 @cache
 def files() -> dict[str, tuple[bytes, str]]:
@@ -34,7 +37,15 @@ def files() -> dict[str, tuple[bytes, str]]:
         for p in sorted(folder.rglob(names))
         if p.suffix in TYPES
     }
-    return contents | _typesetter() | {"kit/schema.json": (schema().encode(), "application/json")}
+    return contents | _fonts() | _typesetter() | {"kit/schema.json": (schema().encode(), "application/json")}
+
+
+def _fonts() -> dict[str, tuple[bytes, str]]:
+    """Return the fonts that exported PDF files embed, from matplotlib, which is not imported for it."""
+    spec = find_spec("matplotlib")
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "mpl-data" / "fonts" / "ttf"
+    return {f"kit/fonts/{name}.ttf": ((folder / f"{name}.ttf").read_bytes(), "font/ttf") for name in FONTS}
 
 
 def _typesetter() -> dict[str, tuple[bytes, str]]:

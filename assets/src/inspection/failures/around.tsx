@@ -45,7 +45,7 @@ export const LegendParts = ({
       images
     </Switch>
     <span class="exports">
-      <button class="png" onClick={() => app.png()}>
+      <button class="png" onClick={() => app.save("png")}>
         PNG
       </button>
       <PresentButtons app={app} />

@@ -22,7 +22,7 @@
 //   });
 //   parent.append(figure.root, figure.legend);
 //   figure.invalidate();        // after the state has changed by other means: one paint a frame
-//   await figure.png(1200);     // a blob of that width;  await figure.svg();  figure.close()
+//   await fileOf(figure.sheet(), "pdf");   // a blob; or "png", "svg" (file.ts);  figure.close()
 //
 // Coordinates are of three kinds: places (units of the figure), pixels (CSS pixels of the canvas,
 // y down), and device pixels, which only the kernel knows.
@@ -32,6 +32,8 @@ import type { View } from "./view.ts";
 import { INK } from "../colours.ts";
 import { drawing, el, setText } from "../dom.ts";
 import { fit } from "../screen.ts";
+import type { Sheet } from "./file.ts";
+import { fileOf } from "./file.ts";
 import { grid, labels, numbers } from "./axes.ts";
 import { Handles } from "./handles.ts";
 import { renderLegend } from "./legend.tsx";
@@ -136,23 +138,15 @@ export class Figure<Hit = unknown> {
     if (this.cursor?.by === "keys") setText(this.live, rows.map((row) => row.join(" ")).join("; "));
   }
 
-  /** Return the figure as a PNG `width` pixels wide, by default at the resolution of the screen. */
-  png(width = this.canvas.width): Promise<Blob> {
-    const scale = width / this.view.width,
-      canvas = new OffscreenCanvas(width, Math.round(this.view.height * scale)),
-      ctx = drawing(canvas);
-    ctx.scale(scale, scale);
-    this.export(ctx);
-    return canvas.convertToBlob();
+  /** Return what files show, `scale` pixels of a PNG per CSS pixel; by default as on the screen. */
+  sheet(scale = this.canvas.width / this.view.width): Sheet {
+    const { width, height } = this.view;
+    return { width, height, scale, draw: (ctx) => this.export(ctx) };
   }
 
-  /** Return the figure as an SVG, recorded from the same drawing. */
-  async svg(): Promise<Blob> {
-    const { recordSvg } = await import("./svg.ts"),
-      { width, height } = this.view;
-    return new Blob([recordSvg(width, height, (ctx) => this.export(ctx))], {
-      type: "image/svg+xml",
-    });
+  /** Return the figure as a PNG `width` pixels wide, by default at the resolution of the screen. */
+  png(width = this.canvas.width): Promise<Blob> {
+    return fileOf(this.sheet(width / this.view.width), "png");
   }
 
   /** Stop listening and painting. */

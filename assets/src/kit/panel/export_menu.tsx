@@ -1,7 +1,9 @@
 // Exports of a figure: presentation, film, files that Python makes from its link, the link itself.
 import { useState } from "preact/hooks";
 import type { Carded } from "../film/card.ts";
+import type { FigureFormat } from "../figure/file.ts";
 import { FORMATS, exportAddress } from "../export.ts";
+import { FIGURE_FORMATS } from "../figure/file.ts";
 import { KEY, enter, film, shareCard } from "../present/present.ts";
 
 // Buttons for presentation, film and share card; none if the page has no presentation.
@@ -33,6 +35,14 @@ export const ShareCard = ({ app, image }: { app: Carded; image?(): Promise<Blob>
     Share card
   </button>
 );
+
+// Buttons that save what a figure shows.
+export const FigureButtons = ({ save }: { save(format: FigureFormat): unknown }) =>
+  Object.entries(FIGURE_FORMATS).map(([format, text]) => (
+    <button key={format} data-format={format} onClick={() => save(format as FigureFormat)}>
+      {text}
+    </button>
+  ));
 
 interface ExportProps {
   base: string;

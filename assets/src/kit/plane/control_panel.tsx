@@ -8,6 +8,7 @@ import {
   CopyLink,
   Disclosure,
   ExportLinks,
+  FigureButtons,
   Hiding,
   Menu,
   Part,
@@ -89,8 +90,7 @@ export function controlPanel(app: Fields) {
             <Figures app={app} />
             <Disclosure name="take" title="Export">
               <div class="pills">
-                <button onClick={() => app.png()}>PNG as seen</button>
-                <button onClick={() => app.svg()}>SVG as seen</button>
+                <FigureButtons save={(format) => app.save(format)} />
                 <PresentButtons app={app} />
                 <ExportLinks base={app.data.base} page="field" query={() => app.query ?? ""} />
                 <CopyLink />

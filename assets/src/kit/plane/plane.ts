@@ -7,12 +7,14 @@
 //   variant    what another page changes of this (Home, Failures)
 import type { Hyper, Motion, Place, Point, Schema, SetState, Theme } from "../types.ts";
 import type { Figure } from "../figure/figure.ts";
+import type { FigureFormat } from "../figure/file.ts";
 import type { LandscapeSlot } from "../landscape_slot.ts";
 import type { Batch, Field, FieldData, Hover, Scene } from "./types.ts";
 import type { Variant } from "./variant.ts";
 import { carry } from "../carry.ts";
 import { defineComponent, loadStyles, newTheme, receiveFallback } from "../component.ts";
 import { save, still, styled, writeAddress } from "../dom.ts";
+import { fileOf } from "../figure/file.ts";
 import { controlPanel } from "./control_panel.tsx";
 import { Edit } from "./edit.ts";
 import { Explain } from "./explain.tsx";
@@ -233,13 +235,8 @@ export class Fields {
   }
 
   /** Save the figure as it is seen. */
-  async png(): Promise<void> {
-    save(`${this.variant.name ?? "field"}.png`, await this.figure.png());
-  }
-
-  /** Save the same drawing as an SVG. */
-  async svg(): Promise<void> {
-    save(`${this.variant.name ?? "field"}.svg`, await this.figure.svg());
+  async save(format: FigureFormat): Promise<void> {
+    save(`${this.variant.name ?? "field"}.${format}`, await fileOf(this.figure.sheet(), format));
   }
 
   close(): void {

@@ -8,7 +8,9 @@ import type { Phase } from "../../kit/figure/spec.ts";
 import type { Scene, TruthAnswer, TruthData, TruthRequest } from "./types.ts";
 import { POINTS, rampColour } from "../../kit/colours.ts";
 import { save } from "../../kit/dom.ts";
+import type { FigureFormat } from "../../kit/figure/file.ts";
 import { Figure } from "../../kit/figure/figure.ts";
+import { fileOf } from "../../kit/figure/file.ts";
 import { plane } from "../../kit/figure/view.ts";
 import { mountPanel } from "../../kit/panel/panel.tsx";
 import { rasterise } from "../../kit/plane/paint.ts";
@@ -110,10 +112,9 @@ export class Errata {
     this.change("end");
   }
 
-  async download(format: "png" | "svg" | "json") {
+  async download(format: FigureFormat | "json") {
     const { title } = this.session.data;
-    if (format === "png") save(`${title}.png`, await this.figure.png(2 * this.figure.view.width));
-    else if (format === "svg") save(`${title}.svg`, await this.figure.svg());
+    if (format !== "json") save(`${title}.${format}`, await fileOf(this.figure.sheet(2), format));
     else if (this.answer.value) {
       const { printed, true: truth, difference, printed_energy, true_energy } = this.answer.value,
         numbers = { printed, true: truth, difference, printed_energy, true_energy },

@@ -3,7 +3,7 @@ import type { Errata } from "./errata.ts";
 import type { Gradient } from "./types.ts";
 import { LETTER, POINTS } from "../../kit/colours.ts";
 import { onward, tidy } from "../../kit/dom.ts";
-import { Control, Foreign, PointRows, Section } from "../../kit/panel/panel.tsx";
+import { Control, FigureButtons, Foreign, PointRows, Section } from "../../kit/panel/panel.tsx";
 
 const number = (x: number | null) =>
   x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
@@ -37,12 +37,7 @@ export const Page = ({ app }: { app: Errata }) => (
       <div class="pills">
         <button onClick={() => app.reset()}>Reset</button>
         <FieldsLink app={app} />
-        <button onClick={() => app.download("png")} title="Download the figure as PNG">
-          PNG
-        </button>
-        <button onClick={() => app.download("svg")} title="Download the figure as SVG">
-          SVG
-        </button>
+        <FigureButtons save={(format) => app.download(format)} />
         <button
           onClick={() => app.download("json")}
           title="Download the triplet and both gradients as JSON"
