@@ -64,7 +64,13 @@ class Recorder extends Context {
   }
   stroke(path?: Path2D): void {
     this.take(path);
+    const { lineWidth, lineDash, magnification } = this;
+    if (lineWidth === 1) this.lineWidth = 1.0001; // svgcanvas does not scale its default
+    if (typeof lineDash === "string")
+      this.setLineDash(lineDash.split(",").map((x) => Number(x) * magnification));
     this.without("fillStyle", () => super.stroke());
+    this.lineWidth = lineWidth;
+    this.lineDash = lineDash;
   }
   clip(path?: Path2D | CanvasFillRule, rule?: CanvasFillRule): void {
     this.take(path);
@@ -86,15 +92,24 @@ class Recorder extends Context {
     super.ellipse(x, y, rx, ry, turn, from + Math.PI, from + TURN);
   }
 
-  fillText(text: string, x: number, y: number): void {
+  fillText(text: string, x: number, y: number, most = Infinity): void {
+    this.ruler.font = this.font;
+    const narrow = most / this.ruler.measureText(text).width;
+    this.save();
+    this.translate(x, 0);
+    if (narrow < 1) this.scale(narrow, 1);
     this.without("strokeStyle", () =>
-      this.onBaseline(text, y, (base) => super.fillText(text, x, base)),
+      this.onBaseline(text, y, (base) => super.fillText(text, 0, base)),
     );
+    this.restore();
   }
   strokeText(text: string, x: number, y: number): void {
+    const { lineWidth } = this;
+    this.lineWidth = lineWidth / this.magnification; // svgcanvas scales the width and the text
     this.without("fillStyle", () =>
       this.onBaseline(text, y, (base) => super.strokeText(text, x, base)),
     );
+    this.lineWidth = lineWidth;
   }
   drawImage(image: CanvasImageSource, ...rest: number[]): void {
     const draw = super.drawImage as (image: CanvasImageSource, ...values: number[]) => void;
@@ -102,6 +117,12 @@ class Recorder extends Context {
   }
   createPattern(image: CanvasImageSource, repetition: string | null): CanvasPattern | null {
     return super.createPattern(asElement(image), repetition);
+  }
+
+  // Units of the page per unit of the drawing.
+  private get magnification(): number {
+    const { a, b } = this.getTransform();
+    return Math.hypot(a, b);
   }
 
   // Make a Path2D the current path.

@@ -4,6 +4,7 @@ declare module "svgcanvas" {
     getSvg(): SVGSVGElement;
     getSerializedSvg(): string;
     __currentElement: Element;
+    lineDash: unknown; // a string if dashes are set
   }
   export const Context: new (size: { width: number; height: number }) => Recording;
 }
