@@ -1,8 +1,10 @@
 // Panel of Toy training.
 import type { Toys } from "./toy_training.ts";
 import type { Side } from "./types.ts";
+import type { FigureFormat } from "../../kit/figure/file.ts";
 import {
   Control,
+  FigureButtons,
   LossFormula,
   LossPanel,
   Menu,
@@ -16,7 +18,8 @@ import {
   clamp,
 } from "../../kit/panel/panel.tsx";
 import { save } from "../../kit/dom.ts";
-import { sheet } from "../../kit/figure/sheet.ts";
+import { fileOf } from "../../kit/figure/file.ts";
+import { sheetOf } from "../../kit/figure/sheet.ts";
 import { SeedField, StateNumber } from "../../kit/timeline/fields.tsx";
 import { LETTERS } from "./names.ts";
 
@@ -132,7 +135,7 @@ export function Controls({ app }: { app: Toys }) {
       <Section name="take" title="Export">
         <div class="pills">
           <PresentButtons app={session} />
-          <button onClick={() => saveFigure(app)}>PNG</button>
+          <FigureButtons save={(format) => saveFigure(app, format)} />
         </div>
         <Runs app={app} />
       </Section>
@@ -265,7 +268,7 @@ function useData({ player, clock, images }: Toys, data: string) {
 const showSplit = ({ player, clock }: Toys, split: string) =>
   player.changes.loadAndPlay({ ...clock.state, split }, clock.at);
 
-async function saveFigure(app: Toys) {
+async function saveFigure(app: Toys, format: FigureFormat) {
   const { windows, clock, player } = app,
     { history, state } = clock,
     step = history.nearest(clock.at),
@@ -276,5 +279,8 @@ async function saveFigure(app: Toys) {
           side < 0 ? "inputs" : `${LETTERS[side]}: ${app.name(side)}, step ${step}`,
         ] as const,
     );
-  save(`toys-${state.data}-${state.seed}-${step}.png`, await sheet(titled, WIDTH, player.theme));
+  save(
+    `toys-${state.data}-${state.seed}-${step}.${format}`,
+    await fileOf(sheetOf(titled, WIDTH, player.theme), format),
+  );
 }

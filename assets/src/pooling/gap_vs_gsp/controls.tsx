@@ -1,9 +1,11 @@
 // Panel of GAP vs GSP.
 import type { GapOrGsp } from "./gap_vs_gsp.ts";
 import type { Limit, Setting, Shown } from "./types.ts";
-import { Control, Panel, Section, clamp } from "../../kit/panel/panel.tsx";
+import type { FigureFormat } from "../../kit/figure/file.ts";
+import { Control, FigureButtons, Panel, Section, clamp } from "../../kit/panel/panel.tsx";
 import { save } from "../../kit/dom.ts";
-import { sheet } from "../../kit/figure/sheet.ts";
+import { fileOf } from "../../kit/figure/file.ts";
+import { sheetOf } from "../../kit/figure/sheet.ts";
 import { brief } from "../../kit/plot.ts";
 import { SeedField, StateNumber, ShownSwitches } from "../../kit/timeline/fields.tsx";
 import { SIDES } from "./history.ts";
@@ -133,7 +135,7 @@ function Exports({ app }: { app: GapOrGsp }) {
   return (
     <>
       <div class="pills">
-        <button onClick={() => saveFigure(app)}>Figure, PNG</button>
+        <FigureButtons save={(format) => saveFigure(app, format)} />
         <a class="button" download="" href={app.player.address.file("curves.csv")}>
           Curves, CSV
         </a>
@@ -172,7 +174,7 @@ function showHulls({ clock, changes, playback }: GapOrGsp["player"], tau: number
   if (playing) playback.play();
 }
 
-async function saveFigure({ planes, frame, clock, player }: GapOrGsp) {
+async function saveFigure({ planes, frame, clock, player }: GapOrGsp, format: FigureFormat) {
   if (!frame) return;
   const { at } = clock;
   const titled = planes.map(
@@ -182,5 +184,5 @@ async function saveFigure({ planes, frame, clock, player }: GapOrGsp) {
         `${side.toUpperCase()}, step ${at}: MAP@R ${brief(frame[side].held.map_at_r)}`,
       ] as const,
   );
-  save(`gap-or-gsp-${at}.png`, await sheet(titled, WIDTH, player.theme));
+  save(`gap-or-gsp-${at}.${format}`, await fileOf(sheetOf(titled, WIDTH, player.theme), format));
 }

@@ -1,10 +1,11 @@
 // Exports: a figure, the arrays, a script, the link.
 import type { Compare } from "./compare.tsx";
+import type { FigureFormat } from "../../../kit/figure/file.ts";
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { save } from "../../../kit/dom.ts";
-import { themedQuery } from "../../../kit/export.ts";
-import { sheet } from "../../../kit/figure/sheet.ts";
-import { ShareCard, hyperText } from "../../../kit/panel/panel.tsx";
+import { fileOf } from "../../../kit/figure/file.ts";
+import { sheetOf } from "../../../kit/figure/sheet.ts";
+import { FigureButtons, ShareCard, hyperText } from "../../../kit/panel/panel.tsx";
 import { verdictOf } from "./judgement.tsx";
 
 export function Exports({ app }: { app: Compare }) {
@@ -24,15 +25,7 @@ export function Exports({ app }: { app: Compare }) {
     <div>
       <div class="pills">
         <ShareCard app={session} image={() => plain(app)} />
-        <button onClick={() => saveFigure(app)}>PNG</button>
-        <a
-          class="button"
-          download="comparison.svg"
-          title="The planes as a vector drawing"
-          href={`${base}.svg?${themedQuery(query, session.theme.value)}`}
-        >
-          SVG
-        </a>
+        <FigureButtons save={(format) => saveFigure(app, format)} />
         <a
           class="button"
           download="comparison.npz"
@@ -57,14 +50,17 @@ export function Exports({ app }: { app: Compare }) {
 
 // Return all planes in a row, the difference last.
 const plain = ({ all, session }: Compare) =>
-  sheet(
-    all.map(({ figure }) => [figure, ""] as const),
-    640,
-    session.theme.value,
+  fileOf(
+    sheetOf(
+      all.map(({ figure }) => [figure, ""] as const),
+      640,
+      session.theme.value,
+    ),
+    "png",
   );
 
 // Save all planes in a row with their titles, the difference last.
-async function saveFigure(app: Compare) {
+async function saveFigure(app: Compare, format: FigureFormat) {
   const answer = app.answer.value,
     { state, session, planes, difference } = app,
     [i, j] = state.pair.map((k) => k + 1);
@@ -79,11 +75,11 @@ async function saveFigure(app: Compare) {
   );
   const largest = `largest ${answer.largest?.toPrecision(3) ?? "∞"}, colours ±${answer.span.toPrecision(3)}`,
     range = `0 to ${Number(answer.scale.toPrecision(3))}${answer.signed ? " either side of zero" : ""}`;
-  const blob = await sheet(
+  const sheet = sheetOf(
     [...losses, [difference.figure, `${i} − ${j}`, largest]],
     Math.max(...app.all.map(({ figure }) => figure.canvas.width)),
     session.theme.value,
     { text: `All planes: ${range}. ${verdictOf(app)}` },
   );
-  save("comparison.png", blob);
+  save(`comparison.${format}`, await fileOf(sheet, format));
 }

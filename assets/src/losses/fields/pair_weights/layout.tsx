@@ -5,6 +5,7 @@ import { Ramp } from "../../../kit/figure/legend.tsx";
 import {
   Control,
   ExportLinks,
+  FigureButtons,
   Foreign,
   Formula,
   Hiding,
@@ -18,7 +19,8 @@ import {
   Section,
   ShareCard,
 } from "../../../kit/panel/panel.tsx";
-import { sheet } from "../../../kit/figure/sheet.ts";
+import { fileOf } from "../../../kit/figure/file.ts";
+import { sheetOf } from "../../../kit/figure/sheet.ts";
 import { SCALES } from "../../../kit/figure/raster.ts";
 import { themedQuery } from "../../../kit/export.ts";
 import { CardNumbers, TripletNumbers, WeightName } from "./numbers.tsx";
@@ -85,7 +87,7 @@ export function Layout({ app }: { app: PairWeights }) {
           <Section name="export" title="Export">
             <div class="pills">
               <ShareCard app={session} image={() => plain(app)} />
-              <button onClick={() => app.save()}>PNG</button>
+              <FigureButtons save={(format) => app.save(format)} />
               <ExportLinks
                 base={session.data.base}
                 page="pair_weights"
@@ -101,10 +103,13 @@ export function Layout({ app }: { app: PairWeights }) {
 
 // Return both maps side by side.
 const plain = ({ figures, session }: PairWeights) =>
-  sheet(
-    figures.slice(0, 2).map((figure) => [figure, ""] as const),
-    640,
-    session.theme.value,
+  fileOf(
+    sheetOf(
+      figures.slice(0, 2).map((figure) => [figure, ""] as const),
+      640,
+      session.theme.value,
+    ),
+    "png",
   );
 
 // Card of loss k.

@@ -4,11 +4,13 @@ import type { PairWeightsAnswer, PairWeightsData, PairWeightsRequest, View } fro
 import type { SessionPage, Session } from "../../../kit/session.ts";
 import type { At, Drag, Frame } from "../../../kit/figure/spec.ts";
 import type { Context, Place } from "../../../kit/types.ts";
+import type { FigureFormat } from "../../../kit/figure/file.ts";
 import { signal } from "@preact/signals";
 import { save, tidy } from "../../../kit/dom.ts";
 import { Figure } from "../../../kit/figure/figure.ts";
 import { SCALES } from "../../../kit/figure/raster.ts";
-import { sheet } from "../../../kit/figure/sheet.ts";
+import { fileOf } from "../../../kit/figure/file.ts";
+import { sheetOf } from "../../../kit/figure/sheet.ts";
 import { arrow } from "../../../kit/hand.ts";
 import { clamp, findPreset, hyperText, mountPanel } from "../../../kit/panel/panel.tsx";
 import { defineSession } from "../../../kit/session.ts";
@@ -194,14 +196,14 @@ export class PairWeights implements SessionPage<PairWeightsData, PairWeightsAnsw
   }
 
   /** Save both maps with titles and scale as a PNG. */
-  async save() {
+  async save(format: FigureFormat) {
     const maps = this.maps.value,
       { panels, by, weight, rival, pn } = this.view,
       { theme, schema, data } = this.session;
     if (!maps) return;
     const most = Number(maps.top.toPrecision(3)),
       place = `N ${data.menus.rival[rival]}${rival === "fixed" ? `: ${tidy(pn)}` : ""}`;
-    const blob = await sheet(
+    const sheet = sheetOf(
       panels.map(({ loss, hyper }, k) => [
         this.figures[k],
         schema.losses[loss].title,
@@ -215,7 +217,8 @@ export class PairWeights implements SessionPage<PairWeightsData, PairWeightsAnsw
         more: `${most}   (${place})`,
       },
     );
-    save(`pair-weights-${panels.map(({ loss }) => loss).join("-")}.png`, blob);
+    const name = ["pair-weights", ...panels.map(({ loss }) => loss)].join("-");
+    save(`${name}.${format}`, await fileOf(sheet, format));
   }
 }
 

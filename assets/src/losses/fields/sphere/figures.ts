@@ -5,7 +5,8 @@ import type { Place, Point } from "../../../kit/types.ts";
 import { POINTS } from "../../../kit/colours.ts";
 import { save, show, tidy } from "../../../kit/dom.ts";
 import { Figure } from "../../../kit/figure/figure.ts";
-import { sheet } from "../../../kit/figure/sheet.ts";
+import { fileOf } from "../../../kit/figure/file.ts";
+import { sheetOf } from "../../../kit/figure/sheet.ts";
 import { arrow } from "../../../kit/hand.ts";
 import { hyperText } from "../../../kit/panel/panel.tsx";
 import { bothAngles, mapView, paintMap } from "./angle_map.ts";
@@ -165,11 +166,11 @@ export async function saveFigures({ figures, scene, session, answer }: Sphere): 
     finite = Object.entries(scene.hyper).filter(([, v]) => v !== null),
     values = hyperText(Object.fromEntries(finite)),
     text = `${title}${values && ` (${values})`}: loss ${show(answer.value?.energy)}`;
-  const blob = await sheet(
+  const sheet = sheetOf(
     figures.map((figure) => [figure, ""]),
     2 * figures[0].view.width,
     session.theme.value,
     { text },
   );
-  save(`${scene.on}.png`, blob);
+  save(`${scene.on}.png`, await fileOf(sheet, "png"));
 }

@@ -3,7 +3,7 @@ import type { Sphere } from "./sphere.tsx";
 import type { On } from "./types.ts";
 import { useComputed } from "@preact/signals";
 import { POINTS } from "../../../kit/colours.ts";
-import { themedQuery } from "../../../kit/export.ts";
+import { FORMATS, themedQuery } from "../../../kit/export.ts";
 import { Ramp } from "../../../kit/figure/legend.tsx";
 import { SCALES } from "../../../kit/figure/raster.ts";
 import {
@@ -196,6 +196,7 @@ function Controls({ app }: { app: Sphere }) {
           <ExportLinks
             base={data.base}
             page="sphere"
+            formats={{ svg: "SVG", pdf: "PDF", ...FORMATS }} // no PDF as seen: svg2pdf.js has no transparent gradients
             query={() => themedQuery(app.answer.value?.link ?? "", session.theme.value)}
           />
         </div>
