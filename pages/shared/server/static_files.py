@@ -43,7 +43,8 @@ def files() -> dict[str, tuple[bytes, str]]:
 def _fonts() -> dict[str, tuple[bytes, str]]:
     """Return the fonts that exported PDF files embed, from matplotlib, which is not imported for it."""
     spec = find_spec("matplotlib")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None
+    assert spec.submodule_search_locations
     folder = Path(spec.submodule_search_locations[0]) / "mpl-data" / "fonts" / "ttf"
     return {f"kit/fonts/{name}.ttf": ((folder / f"{name}.ttf").read_bytes(), "font/ttf") for name in FONTS}
 

@@ -1,0 +1,2 @@
+import{b as i,c as s}from"./chunk-I4NKL6ZS.js";var f=65535,p=new Date(1980,0,1);function u(){let t=[],a=new s((n,e)=>{if(n)throw n;t.push(e)});return{async add(n,e){let r=new i(n),o=new Uint8Array(await e.arrayBuffer());r.mtime=p,a.add(r),r.push(o,!0),t[t.lastIndexOf(o)]=e},end(){return a.end(),new Blob(t,{type:"application/zip"})}}}export{f as a,u as b};
+//# sourceMappingURL=chunk-B2ZYUNDN.js.map
