@@ -37,13 +37,16 @@ for (const name of PATH)
     },
   });
 
-// Return an element that svgcanvas accepts as an image.
-function asElement(image: CanvasImageSource): CanvasImageSource {
-  if (image instanceof HTMLCanvasElement || image instanceof HTMLImageElement) return image;
+// Return an element that svgcanvas accepts as an image, with the opacity that svgcanvas ignores.
+function asElement(image: CanvasImageSource, opacity = 1): CanvasImageSource {
+  const accepted = image instanceof HTMLCanvasElement || image instanceof HTMLImageElement;
+  if (accepted && opacity === 1) return image;
   const { width, height } = image as OffscreenCanvas,
     canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
-  drawing(canvas).drawImage(image, 0, 0);
+  const ctx = drawing(canvas);
+  ctx.globalAlpha = opacity;
+  ctx.drawImage(image, 0, 0);
   return canvas;
 }
 
@@ -113,7 +116,7 @@ class Recorder extends Context {
   }
   drawImage(image: CanvasImageSource, ...rest: number[]): void {
     const draw = super.drawImage as (image: CanvasImageSource, ...values: number[]) => void;
-    draw.call(this, asElement(image), ...rest);
+    draw.call(this, asElement(image, this.globalAlpha), ...rest);
   }
   createPattern(image: CanvasImageSource, repetition: string | null): CanvasPattern | null {
     return super.createPattern(asElement(image), repetition);

@@ -1,4 +1,4 @@
-"""Export of the Compare page: arrays as npz, figures as SVG, PDF or PNG, selected by the page's URL query string."""
+"""Export of the Compare page: arrays as npz, selected by the page's URL query string."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ import json
 from typing import Any
 
 import numpy as np
-import torch
 from starlette.routing import BaseRoute
 
-from dmlcore import losses
-from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
-from dmlcore.figures.fields import FORMATS, save_figure
 from pages.losses.fields.compare import sameness
-from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed
+from pages.losses.fields.compare.service import axes, read_as, scanned
 from pages.losses.fields.compare.state import ComparisonView
-from pages.shared.plane.service import as_tensors
 from pages.shared.server.exports import Query, export_route
 
 NODES = 141
@@ -40,58 +35,12 @@ def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Any]:
     return named
 
 
-def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:
-    """Return an svg, pdf or png figure with the field of each loss and the difference of the two compared losses."""
-    x, y = axes(comparison, NODES)
-    variants = read_as(comparison)
-    planes = [
-        ComparisonPlane(
-            _title(comparison, k),
-            scanned(variant, comparison, x, y),
-            np.array(readout(variant, comparison)["forces"]),
-            variant.loss.m2,
-            variant.clamp,
-        )
-        for k, variant in enumerate(variants)
-    ]
-    verdict = sameness.judge(comparison)
-    drawn = draw_comparison(
-        planes,
-        x.numpy(),
-        y.numpy(),
-        torch.stack(as_tensors(comparison)).numpy(),
-        view=comparison.view,
-        pair=comparison.pair,
-        shade=comparison.shade,
-        signed=signed(comparison),
-        region=comparison.region,
-        arrows=comparison.arrows,
-        probe=comparison.probe,
-        caption=f"{'The same loss' if verdict['same'] else 'Different losses'}. {verdict['sentence']}",
-        dark=dark,
-    )
-    return save_figure(drawn, format=format)
-
-
-def _title(comparison: ComparisonView, k: int) -> str:
-    panel, factor = comparison.panels[k], read_as(comparison)[k].factor
-    sliders = losses.formula(panel.loss).sliders
-    values = ", ".join(
-        f"{name} = {v if isinstance(v, str) else f'{v:.4g}'}" for name, v in panel.hyper.items() if name in sliders
-    )
-    times = "" if abs(factor - 1) < 1e-9 else f"{factor:.4g} × "
-    return f"{k + 1}  {times}{losses.formula(panel.loss).title}\n{values}"
-
-
 def export(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     """Return the content and the name of the file that a URL query string requests."""
-    comparison, name = ComparisonView.from_query(query), f"comparison.{format}"
-    if format != "npz":
-        return figure(comparison, format, dark=dark), name
-    file = io.BytesIO()
+    comparison, file = ComparisonView.from_query(query), io.BytesIO()
     note = json.dumps(comparison.to_json() | {"same": sameness.judge(comparison)})
     np.savez_compressed(file, comparison=np.array(note), **arrays(comparison))
-    return file.getvalue(), name
+    return file.getvalue(), f"comparison.{format}"
 
 
-ROUTES: list[BaseRoute] = [export_route("/api/compare", export, (*FORMATS, "npz"))]
+ROUTES: list[BaseRoute] = [export_route("/api/compare", export, ("npz",))]

@@ -214,10 +214,8 @@ def test_the_arrays_are_those_of_the_library(client):
     assert (file["energy_difference"] == file["energy1"] - file["energy3"]).all()
 
 
-def test_a_senseless_link_is_drawn_for_print_and_a_senseless_format_is_not(client):
-    query = PAIRS[4].comparison().link()
-    assert client.get(f"/api/compare.pdf?{query}&dark=1").content.startswith(b"%PDF")
-    assert client.get("/api/compare.svg?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
+def test_a_senseless_link_gives_the_arrays_of_the_default_and_a_senseless_format_nothing(client):
+    assert client.get("/api/compare.npz?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
     assert client.get("/api/compare.exe").status_code == 404
 
 
