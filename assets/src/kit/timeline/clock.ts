@@ -11,7 +11,7 @@ interface Connection<S> {
   link: { busy: boolean; waiting: object | null };
   send(request: TimelineRequest<S>): number;
 }
-// What the page around the figure does.
+// Callbacks of the page around the figure.
 export interface ClockHooks<A> {
   stride(): number; // steps from one displayed in playback to the next
   pause(why?: string): void;

@@ -1,4 +1,4 @@
-// What a clock does and reports while steps are not loaded yet.
+// Messages and requests of a clock while steps are not loaded yet.
 import type { Clock } from "./clock.ts";
 
 const RETRY = 700; // ms until a page asks again for what Python prepares

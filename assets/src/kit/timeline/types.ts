@@ -82,7 +82,7 @@ export interface About<K extends Kinds> extends Place<K["data"]> {
 export interface TimelineFigure<K extends Kinds> {
   settings?: readonly string[]; // names of the settings that can change during playback
   keys?: Record<string, (event: KeyboardEvent) => unknown>; // actions; false declines a key
-  full?: string; // what to do once the history is full
+  full?: string; // advice once the history is full
   readonly epoch?: number; // steps per epoch
   ready?: Promise<void>; // the first step is requested after it
   page(): ComponentChildren; // figure and panel
