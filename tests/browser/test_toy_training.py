@@ -13,6 +13,7 @@ from dmlcore.replay.recorded_training import LiveTraining
 from pages.losses.toy_training import recording
 from pages.losses.toy_training import state as toys_state
 from pages.shared.server.wire import unpack
+from tests.browser import exported
 from tests.browser.harness import address, becomes, go, quiet
 
 pytestmark = pytest.mark.browser
@@ -161,3 +162,13 @@ def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
     toy = toys_state.Toy.from_query(linked(page))
     frame = LiveTraining(toy.live(0), toy_runs.prepare_data("glyphs", glyphs)).frame(2)
     shows(page, 0, "loss", frame.loss)
+
+
+def test_png_svg_and_pdf_show_the_same_windows(page, server):
+    opened(page, server)
+    png, svg, pdf = (exported.save_figure(page, kind) for kind in ("PNG", "SVG", "PDF"))
+    assert {"inputs", "A:", "B:", "step"} <= set(exported.words(pdf))
+    assert exported.lines(pdf) > len(TOY.sides) * 32  # markers are paths
+    seen = exported.address(png, "png")
+    for other in (exported.address(svg, "svg"), exported.address(exported.drawn(pdf, 3), "png")):
+        assert exported.differing(page, seen, other) < 0.01

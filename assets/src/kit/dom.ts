@@ -62,6 +62,9 @@ export function drawing<C extends HTMLCanvasElement | OffscreenCanvas>(
     : OffscreenCanvasRenderingContext2D;
 }
 
+// Return true if the drawing is recorded as a vector graphic (figure/svg.ts): images stay pixels there.
+export const isVector = (ctx: object) => "vector" in ctx;
+
 export const tidy = (x?: number | null) =>
   x === null || x === undefined ? "" : String(Number(x.toFixed(4)));
 export const show = (x?: number | null) =>

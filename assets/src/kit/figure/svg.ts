@@ -58,6 +58,7 @@ function plain<S>(style: S): S | string {
 }
 
 class Recorder extends Context {
+  readonly vector = true; // read by isVector
   private readonly ruler = drawing(new OffscreenCanvas(1, 1));
 
   fill(path?: Path2D | CanvasFillRule, rule?: CanvasFillRule): void {

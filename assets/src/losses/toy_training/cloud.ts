@@ -2,7 +2,7 @@
 import type { Scene } from "./types.ts";
 import type { View } from "../../kit/figure/view.ts";
 import type { Context, Ink, Theme } from "../../kit/types.ts";
-import { drawing } from "../../kit/dom.ts";
+import { drawing, isVector } from "../../kit/dom.ts";
 import { INK, halo } from "../../kit/colours.ts";
 import { shape } from "../../kit/plot.ts";
 import { colourOf, shapeOf } from "./palette.ts";
@@ -66,26 +66,31 @@ function spaceProjector(eye: number[], half: number): Project {
   return (x, y, z) => [dot(right, x, y, z), dot(up, x, y, z), dot(to, x, y, z)];
 }
 
-// Return the marker of a class, drawn once, since each frame shows hundreds.
+// Draw the marker of a class with radius r.
+function mark(ctx: Context, k: number, theme: Theme, x: number, y: number, r: number) {
+  shape(ctx, shapeOf(k), x, y, r);
+  ctx.fillStyle = colourOf(k, theme);
+  ctx.fill();
+  ctx.lineWidth = 0.22 * r;
+  ctx.strokeStyle = INK[theme].rim;
+  ctx.stroke();
+}
+
+// Draw it from an image that is drawn once, since each frame shows hundreds.
 const STAMP = 32,
   INNER = 12,
   stamps: Map<string, OffscreenCanvas> = new Map();
-function stamp(k: number, theme: Theme) {
-  const key = `${theme}${k}`;
+const stamp: typeof mark = (ctx, k, theme, x, y, r) => {
+  const key = `${theme}${k}`,
+    half = (r * STAMP) / 2 / INNER;
   let tile = stamps.get(key);
   if (!tile) {
     tile = new OffscreenCanvas(STAMP, STAMP);
-    const ctx = drawing(tile);
-    shape(ctx, shapeOf(k), STAMP / 2, STAMP / 2, INNER);
-    ctx.fillStyle = colourOf(k, theme);
-    ctx.fill();
-    ctx.lineWidth = 2.6;
-    ctx.strokeStyle = INK[theme].rim;
-    ctx.stroke();
+    mark(drawing(tile), k, theme, STAMP / 2, STAMP / 2, INNER);
     stamps.set(key, tile);
   }
-  return tile;
-}
+  ctx.drawImage(tile, x - half, y - half, 2 * half, 2 * half);
+};
 
 // Paint a window.
 export function paintCloud(ctx: Context, view: View, scene: Scene, theme: Theme) {
@@ -108,15 +113,15 @@ export function paintCloud(ctx: Context, view: View, scene: Scene, theme: Theme)
     order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
   const base = Math.max(2.6, Math.min(4.2, width / 95)),
+    draw = isVector(ctx) ? mark : stamp,
     shown = (i: number) => !highlighted.size || highlighted.has(labels[i]);
   for (const pass of highlighted.size ? [false, true] : [true]) {
     for (const i of order) {
       if (shown(i) !== pass) continue;
       const [x, y, z] = placed[i],
         near = dim === 3 ? Math.max(-1, Math.min(1, z)) : 0;
-      const r = (base * (1 + 0.28 * near) * STAMP) / 2 / INNER;
       ctx.globalAlpha = pass ? 0.86 + 0.14 * near : 0.1;
-      ctx.drawImage(stamp(labels[i], theme), x - r, y - r, 2 * r, 2 * r);
+      draw(ctx, labels[i], theme, x, y, base * (1 + 0.28 * near));
     }
   }
   ctx.globalAlpha = 1;
