@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pandas  # noqa: F401  (before all others, see _server.PANDAS)
+import pandas  # noqa: F401  (before all others, see _server._warm_up)
 import streamlit as st
 
 from pages.shared.server.measured import rerun

@@ -75,9 +75,6 @@ OPENED = (
 # Pages that visitors rarely open first. `host.open_pages` skips them, because they take 3.6 s of the 12 s of CPU time
 # that all pages take.
 RARELY_FIRST = ("sphere", "collage", "differences")
-# Imported before anything else, here and in _main.py. Otherwise a page that is opened while another thread imports it
-# may meet a module without its attributes.
-PANDAS = "pandas"
 QUIET = 6.0  # seconds after the start of the server before the modules of the other pages are loaded
 # maximum number of seconds for which `_pause` waits for a second without a request
 MOST_PAUSES = 60
@@ -122,7 +119,12 @@ ROUTES: list[BaseRoute] = [LOADED]
 
 
 def _warm_up() -> None:
-    """Import the routes of the first page, compute one field as a warm-up, and report the server as ready."""
+    """Import the routes of the first page, compute one field as a warm-up, and report the server as ready.
+
+    pandas is imported first, as in _main.py. Otherwise a page that is opened meanwhile may find it half-imported.
+    """
+    import pandas  # noqa: F401
+
     from pages.shared.plane import service as plane_service
     from pages.shared.server import operations
 
@@ -189,7 +191,6 @@ async def _pause() -> None:
 
 
 async def _load() -> None:
-    await anyio.to_thread.run_sync(importlib.import_module, PANDAS)
     await anyio.to_thread.run_sync(_warm_up)
     await anyio.to_thread.run_sync(_recover)
     crowd = for_a_crowd()

@@ -102,13 +102,13 @@ def delay(event, arguments):
         begun.set()
         time.sleep(4)
 
-def says_what_is_there(**options):
+def report_pandas(**options):
     print(hasattr(sys.modules["pandas"], "Timestamp"))
     sys.exit()
 
 begun = threading.Event()
 sys.addaudithook(delay)
-streamlit.set_page_config = says_what_is_there
+streamlit.set_page_config = report_pandas
 threading.Thread(target=__import__, args=("pandas",)).start()
 begun.wait()
 runpy.run_path("pages/_main.py")
