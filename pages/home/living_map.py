@@ -49,7 +49,7 @@ class Movement:
     split: str
 
 
-def movement(run: Run, test: TestNeighbours) -> Movement | None:
+def read_movement(run: Run, test: TestNeighbours) -> Movement | None:
     """Return the movement of the samples of a run in training, None if it recorded none.
 
     A map over training that was computed for the test split is preferred to the maps that every training run records
@@ -72,20 +72,20 @@ def movement(run: Run, test: TestNeighbours) -> Movement | None:
     return Movement(Sheet.of(points, seen[-1].labels, seen[-1].indices), tuple(steps), "validation")
 
 
-def html(moved: Movement, address: str = "", name: Callable[[int], str] = str) -> str:
+def html(movement: Movement, address: str = "", name: Callable[[int], str] = str) -> str:
     """Return HTML with a map that plays its frames; with reduced motion, and after the last repetition, it shows the
     last frame.
 
     Args:
-        moved: Samples to show.
+        movement: Samples to show, with their places.
         address: URL prefix of the images, to which the index of a sample is appended; "" draws dots only. With images,
             a list below the map names the coloured classes.
         name: Function that maps labels to class names.
     """
-    sheet, steps = moved.sheet, moved.steps
+    sheet, steps = movement.sheet, movement.steps
     classes = coloured(sheet)
     about = (
-        f"map of {len(sheet.group):,} {moved.split} samples, from the untrained network to step {steps[-1]:,}: "
+        f"map of {len(sheet.group):,} {movement.split} samples, from the untrained network to step {steps[-1]:,}: "
         f"{len(classes)} of {len(sheet.labels)} classes in colour"
     )
     at = sheet.frames.astype(np.float64) / STEPS * (SIDE - 8 * RADIUS) + 4 * RADIUS

@@ -141,24 +141,24 @@ def _learned(run: Run, example_run: Run | None, train: DeltaGenerator, look: Del
         return
     test = learned(source)
     with train:
-        if moved := living_map.movement(run, test):
-            _moved(run, moved)
+        if movement := living_map.read_movement(run, test):
+            _show_movement(run, movement)
         elif example_run and (other := example_run.embeddings()):
-            _moved(example_run, living_map.movement(example_run, learned(other)))
+            _show_movement(example_run, living_map.read_movement(example_run, learned(other)))
     with look:
         _failure(ShownRun(run, source, test, naming(run)))
 
 
-def _moved(run: Run, moved: living_map.Movement | None) -> None:
+def _show_movement(run: Run, movement: living_map.Movement | None) -> None:
     """Show the map of a run during training: images of its birds, or dots and a row of birds to train on."""
     birds_move = run.spec.data.name in BIRDS and thumbnails.readable(run.spec)
-    if moved:
+    if movement:
         images = (thumbnails.address(run), naming(run)) if birds_move else ()
-        st.html(living_map.html(moved, *images))
-        unseen = "unseen " if moved.split == "test" and run.spec.data.split != "samples" else ""
-        shown = len(living_map.coloured(moved.sheet))
+        st.html(living_map.html(movement, *images))
+        unseen = "unseen " if movement.split == "test" and run.spec.data.split != "samples" else ""
+        shown = len(living_map.coloured(movement.sheet))
         st.caption(
-            f"{len(moved.sheet.group):,} {moved.split} images of {len(moved.sheet.labels)} {unseen}classes; "
+            f"{len(movement.sheet.group):,} {movement.split} images of {len(movement.sheet.labels)} {unseen}classes; "
             + (f"{shown} classes are shown as images." if birds_move else f"{shown} classes are coloured.")
         )
     if not birds_move:
