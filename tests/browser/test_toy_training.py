@@ -167,8 +167,6 @@ def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
 def test_png_svg_and_pdf_show_the_same_windows(page, server):
     opened(page, server)
     png, svg, pdf = (exported.save_figure(page, kind) for kind in ("PNG", "SVG", "PDF"))
-    assert {"inputs", "A:", "B:", "step"} <= set(exported.words(pdf))
-    assert exported.lines(pdf) > len(TOY.sides) * 32  # markers are paths
-    seen = exported.address(png, "png")
-    for other in (exported.address(svg, "svg"), exported.address(exported.drawn(pdf, 3), "png")):
-        assert exported.differing(page, seen, other) < 0.01
+    assert {"inputs", "A:", "B:", "step"} <= set(exported.read_words(pdf))
+    assert exported.count_paths(pdf) > len(TOY.sides) * 32  # markers are paths
+    exported.assert_same_figure(page, png, svg, pdf, scale=3)
