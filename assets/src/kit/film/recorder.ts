@@ -81,9 +81,9 @@ async function openFilm({ app, kind, card }: Recording) {
 }
 
 // Return true if no request of a pose is pending.
-function isDrawn({ link, frameRequest, asked, clock: player }: Filmed) {
-  const painting = frameRequest || player?.frameRequest || (typeof asked === "number" && asked);
-  return !link?.busy && !link?.waiting && !painting && player?.wanted === undefined;
+function isDrawn({ link, frameRequest, asked, clock: timeline }: Filmed) {
+  const painting = frameRequest || timeline?.frameRequest || (typeof asked === "number" && asked);
+  return !link?.busy && !link?.waiting && !painting && timeline?.wanted === undefined;
 }
 
 // Wait until nothing is pending; a figure that moves by itself never comes to rest.

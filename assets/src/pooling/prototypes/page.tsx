@@ -36,27 +36,25 @@ export const Page = ({ app }: PartProps) => (
   </>
 );
 
+// Signs of the plane, by class of their style.
+const SIGNS = [
+  ["ring", "average of the image"],
+  ["diamond", "combination of prototypes"],
+  ["own", "features of the image"],
+  ["cell", "share of a cell"],
+];
+
 function Legend({ app }: PartProps) {
   const theme = app.session.theme.value,
     classes = app.plane.value?.classes ?? [];
   return (
     <div class="legend">
-      <span class="key">
-        <i class="ring" />
-        average of the image
-      </span>
-      <span class="key">
-        <i class="diamond" />
-        combination of prototypes
-      </span>
-      <span class="key">
-        <i class="own" />
-        features of the image
-      </span>
-      <span class="key">
-        <i class="cell" />
-        share of a cell
-      </span>
+      {SIGNS.map(([sign, meaning]) => (
+        <span class="key" key={sign}>
+          <i class={sign} />
+          {meaning}
+        </span>
+      ))}
       {app.view.value.shown.map((c, slot) => (
         <span class="key" key={c}>
           <Swatch slot={slot} theme={theme} />
