@@ -167,7 +167,7 @@ def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) ->
         page.mouse.up()
 
 
-def downloaded(page: Any, button: Any) -> Any:
+def press_download(page: Any, button: Any) -> Any:
     """Press a download button of Streamlit and return the download.
 
     Each run of the script replaces the file of such a button, and a press before the page has received the new one is

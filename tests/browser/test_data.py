@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import Server, becomes, downloaded, eventually, go
+from tests.browser.harness import Server, becomes, eventually, go, press_download
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     expect(test).to_contain_text("5 classes")
     # The metric is drawn before the buttons, which until then save the previous split, so wait for the last line.
     expect(page.get_by_test_id("stCode").last).to_contain_text("--split classes")
-    downloaded(page, page.get_by_role("button", name="Split as JSON")).save_as(tmp_path / "split.json")
+    press_download(page, page.get_by_role("button", name="Split as JSON")).save_as(tmp_path / "split.json")
     split = json.loads((tmp_path / "split.json").read_text())
     assert split["settings"]["split"] == "classes"
     assert sum(row[0] == "test" for row in split["rows"]) == split["parts"]["test"]["samples"]

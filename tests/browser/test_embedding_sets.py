@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore.storage.runs import Run
-from tests.browser.harness import Server, address, becomes, downloaded, go
+from tests.browser.harness import Server, address, becomes, go, press_download
 from tests.embedding_set_runs import COUNT, HOSTILE, make_set
 
 pytestmark = pytest.mark.browser
@@ -42,7 +42,7 @@ def shown(page: Any) -> Any:
 
 def rows_of(page: Any, name: str) -> list[dict[str, str]]:
     """Download a CSV file with the button of this name; return its lines."""
-    download = downloaded(page, page.get_by_role("button", name=name))
+    download = press_download(page, page.get_by_test_id("stDownloadButton").get_by_role("button", name=name))
     with open(download.path(), encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
