@@ -79,7 +79,7 @@ def test_an_image_becomes_a_map_its_gate_is_trained_and_goes_on_to_pictures(page
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(verdict).to_contain_text("(mean of 24 images); uniform weights give 25 %")
     door(page, "settings")
+    expect(page.get_by_role("button", name="Start training")).to_be_enabled()  # the page has written its address
     spec = at(page, "settings", lambda query: "set" in query)["set"]
     assert f"pooling.mu={mu}" in spec
     assert "pooling.epsilon=6.0" in spec
-    expect(page.get_by_role("heading", name="Settings", exact=True)).to_be_visible()

@@ -130,7 +130,8 @@ def _data_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Descr
     section = nested["data"]
     section["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
     if info.split == "own":
-        section |= {"split": None, "validation": None}
+        # not None, which no link can put in place of a preset's value
+        section |= {"split": "own", "validation": "own"}
     if not folds_apply(values, info):
         section |= {"folds": 0, "fold": 1}
     section["image_size"] = values["data.image_size"] if info.resizes else None

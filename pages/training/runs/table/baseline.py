@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from dmlcore import data
 from dmlcore.significance import verdicts
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.shared.words import sentences as words
 from pages.training.runs.table.columns import DIFFERS, NOISE, POINTS
 from pages.training.runs.table.rows import Line
-
-TESTED = ("data.name", "data.root", "data.split")  # settings that must agree for scores to be comparable
 
 
 def find_baseline(store: RunStore, run_id: str) -> Run | None:
@@ -70,8 +69,14 @@ def compare_with(lines: Sequence[Line], baseline: Line) -> dict[str, list[Any]]:
 
 
 def comparable(each: Line, baseline: Line) -> bool:
-    """Return True if both runs have the same test data, judged by the settings in TESTED."""
-    return all(each.settings.get(key) == baseline.settings.get(key) for key in TESTED)
+    """Return True if both runs have the same test data: data set, folder, and test split."""
+    return _tested(each.settings) == _tested(baseline.settings)
+
+
+def _tested(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    name = settings.get("data.name")
+    usual = data.describe(name).split if name in data.names() else None
+    return name, settings.get("data.root"), settings.get("data.split") or usual
 
 
 def differs(run: Run, baseline: Run) -> str:

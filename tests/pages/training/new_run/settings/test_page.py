@@ -596,7 +596,10 @@ def test_data_and_network_fit_together_for_every_data_set(open_page, tmp_path, m
 def test_a_set_with_its_own_splits_offers_no_other_and_the_next_one_its_default(open_page):
     app = open_page()
     app.selectbox(key="train-data-name").select("tokens").run()
-    assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
+    spec = shown_spec(app)
+    assert (spec.data.split, spec.data.validation) == ("own", "own")
+    assert shown_spec(reopened(app)) == spec
+    assert command(spec) is not None
     assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
     app = started(app)
     assert [m.value for m in app.metric if "samples" in m.label] == ["32,768", "2,048", "2,048"]
