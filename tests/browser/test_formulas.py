@@ -118,9 +118,14 @@ def test_no_formula_of_a_loss_is_cut(page, server):
 @pytest.mark.parametrize("name", ["transport", "errata?loss=angular"])
 def test_formulas_of_streamlit_itself_are_whole_too(page, server, name):
     go(page, f"{server.url}/{name}")
-    if name == "transport":
-        page.get_by_text("Method", exact=True).click()
-    page.wait_for_selector(".stMarkdown .katex-display")
+    closed = page.locator("details:not([open])").get_by_text("Method", exact=True)
+
+    def shown() -> None:
+        if closed.is_visible():  # a click before the page has drawn all is lost
+            closed.click()
+        page.wait_for_selector(".stMarkdown .katex-display", timeout=3000)
+
+    eventually(shown)
     at_all_widths(page)
 
 
