@@ -27,7 +27,8 @@ TYPES = {
     "toml": "application/toml",
     "html": "text/html; charset=utf-8",
 }
-VIEW = ("svg", "pdf", "png", "npz", "json", "py")
+NUMBERS = ("npz", "json", "py")
+VIEW = ("svg", "pdf", "png", *NUMBERS)
 Query = Mapping[str, str]
 Make = Callable[[Query, str, bool], tuple[bytes | str, str]]  # (query, format, dark) -> (content, file name)
 MOST_AT_ONCE = 2  # maximum number of concurrent exports; a figure takes about one second on one core

@@ -126,5 +126,5 @@ def _share(room: Floats) -> Bytes:
 
 
 ROUTES: list[BaseRoute] = [
-    socket_route("/api/microscope", answer, heavy=lambda r: bounded(r.get("n"), 0, FINEST, INLINE) > INLINE)
+    socket_route("/api/pair_weights", answer, heavy=lambda r: bounded(r.get("n"), 0, FINEST, INLINE) > INLINE)
 ]

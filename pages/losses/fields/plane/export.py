@@ -9,20 +9,18 @@ from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields
 from pages.shared.plane.state import POINTS, Scene
-from pages.shared.server.exports import Query, changed, export_route, file_name
+from pages.shared.server.exports import NUMBERS, Query, changed, export_route, file_name
 
 _DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).parameters.items()}
 
 
 def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
-    """Return the scene as a file in the given format, a key of `exports.TYPES`."""
+    """Return the scene as a file in the given format, one of `exports.NUMBERS`."""
     loss = scene.module()
     view: dict[str, Any] = {k: getattr(scene, k) for k in (*POINTS, "probe", "view")}
     shown = view | drawing(scene, dark=dark)
     if format == "py":
         return fields.snippet(loss, **shown).encode()
-    if format in fields.FORMATS:
-        return fields.save_figure(fields.draw_field(loss, **shown), format=format)
     arrays, about = fields.field_arrays(loss, **view), fields.about(loss, probe=scene.probe, view=scene.view)
     return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
 
@@ -50,4 +48,4 @@ def _field(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     return export(scene, format, dark=dark), name
 
 
-ROUTES: list[BaseRoute] = [export_route("/api/field/export", _field)]
+ROUTES: list[BaseRoute] = [export_route("/api/field/export", _field, NUMBERS)]

@@ -30,7 +30,7 @@ SOCKETS = {
     "/api/field": (plane.ROUTES, Scene, "scene", "id n scale reference settle batch hover"),
     "/api/compare": (compare.ROUTES, ComparisonView, "comparison", "id n scale span settle lock at fields"),
     "/api/sphere": (sphere.ROUTES, SphereScene, "scene", "id fine map"),
-    "/api/microscope": (pair_weights.ROUTES, PairWeightsView, "view", "id n top settle at maps"),
+    "/api/pair_weights": (pair_weights.ROUTES, PairWeightsView, "view", "id n top settle at maps"),
     "/api/transport": (transport.ROUTES, TransportState, "state", "id rest"),
     "/api/prototypes": (prototypes.ROUTES, PrototypesView, "view", "id have"),
     "/api/truth": (errata.ROUTES, Example, "scene", "id n scale"),

@@ -223,6 +223,6 @@ export class PairWeights implements SessionPage<PairWeightsData, PairWeightsAnsw
 }
 
 export const { render, unmount } = defineSession(
-  { api: "api/microscope", styles: "losses/fields/pair_weights/pair_weights.css" },
+  { api: "api/pair_weights", styles: "losses/fields/pair_weights/pair_weights.css" },
   (session: PairWeightsSession) => new PairWeights(session),
 );
