@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from dmlcore.simulation import Dynamics, Simulation, Spec
 from pages.losses.charges import state as charges_state
+from tests.browser import exported
 from tests.browser.harness import becomes, go, quiet
 
 pytestmark = pytest.mark.browser
@@ -138,3 +139,11 @@ def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(page,
     pressed(page, "one step on").click()
     becomes(lambda: step(canvas), 1)
     expect(page.locator(".notice")).to_contain_text("No direct connection.")
+
+
+def test_png_svg_and_pdf_show_the_same_step(page, server):
+    opened(page, server)
+    page.get_by_text("force arrows", exact=True).click()
+    png, svg, pdf = (exported.save_figure(page, kind) for kind in ("PNG", "SVG", "PDF"))
+    assert exported.count_paths(pdf) > SPEC.per_class * SPEC.classes  # markers are paths
+    exported.assert_same_figure(page, png, svg, pdf, scale=2)

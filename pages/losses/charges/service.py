@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from starlette.routing import BaseRoute
 
-from dmlcore.figures.charges import draw_charges, save_figure
-from dmlcore.figures.fields import FORMATS
 from dmlcore.simulation import (
     FIXED_COLUMNS,
     MOST_STEPS,
@@ -23,12 +21,8 @@ from dmlcore.simulation import (
 from dmlcore.typing import Array, Singles
 from pages.losses.charges.state import ChargesState
 from pages.shared.server.exports import Query, export_route
-from pages.shared.state.untrusted import flag
 from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.timeline.service import Answer, FrameRequest, Timeline
-
-# layers of the exported figure, with their defaults if the URL does not set them
-SHOWN = {"trails": True, "arrows": False, "circles": False}
 
 
 def contents(asked: FrameRequest[ChargesState, Simulation]) -> Answer:
@@ -125,17 +119,7 @@ def _history(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
     return buffer.getvalue(), _name(spec, step, format)
 
 
-def _figure(query: Query, format: str, dark: bool) -> tuple[bytes, str]:
-    """Return the figure of the step in the URL in the given format, and the file name."""
-    spec, step = ChargesState.from_query(query), TIMELINE.step(query)
-    (simulation,), _ = TIMELINE.made(spec, step)
-    shown = {name: flag(query.get(name), default) for name, default in SHOWN.items()}
-    figure = draw_charges(simulation, step, **shown, dark=dark)
-    return save_figure(figure, format=format), _name(spec, step, format)
-
-
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
     export_route("/api/charges/history", _history, ("npz", "json"), _compute),
-    export_route("/api/charges/export", _figure, FORMATS, _compute),
 ]

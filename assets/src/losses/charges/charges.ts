@@ -5,8 +5,11 @@ import { signal } from "@preact/signals";
 import type { ChargesAnswer, ChargesKinds, Frame, Shown, Spec } from "./types.ts";
 import type { Rows } from "../../kit/panel/panel.tsx";
 import type { TimelineFigure } from "../../kit/timeline/types.ts";
+import type { Context } from "../../kit/types.ts";
+import type { FigureFormat } from "../../kit/figure/file.ts";
 import type { StepCharts } from "../../kit/chart/steps.tsx";
 import { drawing, save, show as number } from "../../kit/dom.ts";
+import { fileOf } from "../../kit/figure/file.ts";
 import { definePlayer } from "../../kit/timeline/player.ts";
 import type { Player } from "../../kit/timeline/player.ts";
 import { fit } from "../../kit/screen.ts";
@@ -180,7 +183,7 @@ export class Charges implements TimelineFigure<ChargesKinds> {
     canvas.dataset.seq = String(++this.painted);
   }
 
-  private paintPoints(ctx: CanvasRenderingContext2D, size: number, chosen: number | null) {
+  private paintPoints(ctx: Context, size: number, chosen: number | null) {
     const { history, at, state } = this.clock;
     paintCharges(ctx, size, history, at, this.labels, this.shown, this.player.theme, {
       half: this.half,
@@ -189,25 +192,12 @@ export class Charges implements TimelineFigure<ChargesKinds> {
     });
   }
 
-  // ---- exports
-  // Return the query of the step shown as it is drawn.
-  drawing() {
-    const query = new URLSearchParams(this.player.address.text || location.search),
-      flags = { ...this.shown, dark: this.player.theme === "dark" };
-    query.set("step", String(this.clock.at));
-    for (const [name, on] of Object.entries(flags)) query.set(name, String(Number(on)));
-    return query;
-  }
-
-  // Save the figure at twice its size.
-  save() {
-    const side = 2 * FIGURE,
-      copy = Object.assign(document.createElement("canvas"), { width: side, height: side }),
-      ctx = drawing(copy),
-      { state, at } = this.clock;
-    ctx.setTransform(2, 0, 0, 2, 0, 0);
-    this.paintPoints(ctx, FIGURE, null);
-    copy.toBlob((blob) => save(`charges-${state.start}-${state.seed}-${at}.png`, blob));
+  // Save the figure of the step shown, without the mark of the chosen point.
+  async save(format: FigureFormat) {
+    const { state, at } = this.clock,
+      draw = (ctx: Context) => this.paintPoints(ctx, FIGURE, null),
+      file = await fileOf({ width: FIGURE, height: FIGURE, scale: 2, draw }, format);
+    save(`charges-${state.start}-${state.seed}-${at}.${format}`, file);
   }
 }
 

@@ -1,7 +1,7 @@
 // Charges page: the figure with its transport bar, curves, phase portrait, and the panel.
 import type { Charges } from "./charges.ts";
 import {
-  ExportLinks,
+  FigureButtons,
   Foreign,
   Key,
   Live,
@@ -107,7 +107,7 @@ const Measures = ({ app }: { app: Charges }) => (
 function Controls({ app }: { app: Charges }) {
   const { player } = app,
     { options, session, clock, changes } = player,
-    { schema, data } = session,
+    { schema } = session,
     { limits } = options,
     { law } = changes.now;
   const rest = () => commit(player),
@@ -185,13 +185,7 @@ function Controls({ app }: { app: Charges }) {
       <Section name="take" title="Export">
         <div class="pills">
           <PresentButtons app={session} />
-          <button onClick={() => app.save()}>PNG</button>
-          <ExportLinks
-            base={data.base}
-            page="charges"
-            query={() => String(app.drawing())}
-            formats={{ svg: "SVG", pdf: "PDF" }}
-          />
+          <FigureButtons save={(format) => app.save(format)} />
           <a class="button" data-kind="npz" download="" href={app.files.npz}>
             history (npz)
           </a>

@@ -11,7 +11,6 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from dmlcore.figures import charges
 from dmlcore.simulation import (
     FIXED_COLUMNS,
     MOST_CHANGES,
@@ -23,7 +22,6 @@ from dmlcore.simulation import (
 from pages.losses.charges import service as charges_service
 from pages.losses.charges import state as charges_state
 from pages.losses.charges.state import ChargesState
-from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.timeline import service as timeline_service
@@ -146,21 +144,8 @@ def test_the_snippet_and_link_come_on_rest():
     assert "query" not in ask(CHANGED, have=-1, want=0)
 
 
-def test_a_step_as_a_figure(client):
-    format = "svg"
-    query = CHANGED.to_query() | {"step": "7", "arrows": "1", "dark": "1"}
-    response = client.get(f"/api/charges/export.{format}", params=query)
-    assert response.status_code == 200
-    assert response.headers["content-type"] == exports.TYPES[format]
-    assert response.headers["content-disposition"] == f'attachment; filename="charges-rings-9-7.{format}"'
-    expected = charges.draw_charges(Simulation(CHANGED), 7, arrows=True, dark=True)
-    assert response.content == charges.save_figure(expected, format=format)
-
-
-def test_what_takes_too_long_or_is_no_figure_is_refused(client, monkeypatch):
+def test_what_takes_too_long_is_refused(client, monkeypatch):
     monkeypatch.setattr(timeline_service, "EXPORT_PATIENCE", 0.0)
-    for address in ("export.svg?step=300", "history.npz?step=300"):
-        refused = client.get(f"/api/charges/{address}")
-        assert refused.status_code == 503
-        assert refused.headers["retry-after"] == "30"
-    assert client.get("/api/charges/export.exe").status_code == 404
+    refused = client.get("/api/charges/history.npz?step=300")
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"] == "30"

@@ -122,7 +122,7 @@ def test_a_link_elsewhere_may_be_followed_and_nothing_else():
 
 def test_a_link_elsewhere_leads_to_pages_and_not_to_exports():
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
-    for path in ("/api/charges/export.svg?step=3000", "/api/ready", "/lab/api/thumb/a/1"):
+    for path in ("/api/charges/history.npz?step=3000", "/api/ready", "/lab/api/thumb/a/1"):
         assert client().get(path, headers=link).status_code == 403
         assert client().get(path, headers=link | {"sec-fetch-site": "same-site"}).status_code == 403
         assert client().get(path, headers=link | {"sec-fetch-site": "same-origin"}).status_code == 200
