@@ -113,9 +113,10 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
             caption = tuple(filter(None, (shown.sides[number].words, ap)))
             lines.append(neighbour_grid.RunNeighbours(mark, side.run.id, caption, side.near(row, k, forces=False)))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
+        gain = f"{100 * change[position]:+.1f}".replace("-", "−")
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
-            f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
+            f'<span class="change">{words} ({gain})</span>',
             f"<span>{round(stay[position] * k)} of {k} neighbours in common</span>",
         ]
         rows_of_tiles.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
