@@ -1,6 +1,6 @@
 // Elements of the Thresholds page.
 import type { ComponentChildren } from "preact";
-import type { Look, Rate, Side } from "./types.ts";
+import type { Ends, Look, Rate, Side, SideFacts } from "./types.ts";
 import type { ThresholdState } from "./state.ts";
 import { useComputed } from "@preact/signals";
 import { Key, Pills } from "../../kit/panel/panel.tsx";
@@ -12,6 +12,7 @@ import { rateAt } from "./curves.ts";
 import { RATES, interval, percent, ratio, similarity } from "./words.ts";
 
 const FEW = 10; // seen classes below which intervals are too narrow
+const LEAST = 3; // classes; of two, every sample with pairs of different classes is the same
 
 export interface PartProps {
   state: ThresholdState;
@@ -117,10 +118,12 @@ function Advice({ state }: PartProps) {
         {found &&
           `That is ${ratio(found.ratio)} times the promise (${found.ratio_within.map(ratio).join(" to ")}). ` +
             `It misses ${percent(found.fnmr)} (${interval(found.fnmr_within)}) of the pairs of the same class. ` +
-            `Interval of the threshold: ${found.within.map(similarity).join(" to ")}.` +
-            (classes < FEW
-              ? ` With only ${classes} seen classes, expect wider intervals than these.`
-              : "")}
+            (classes < LEAST
+              ? `With only ${classes} seen classes, the uncertainty of the threshold is unknown.`
+              : `Interval of the threshold: ${found.within.map(similarity).join(" to ")}.` +
+                (classes < FEW
+                  ? ` With only ${classes} seen classes, expect wider intervals than these.`
+                  : ""))}
       </p>
     </section>
   );
@@ -149,7 +152,10 @@ function Head({ state }: PartProps) {
   return (
     <>
       <h3>Threshold {t}</h3>
-      <p class="caption">Unit vectors at a distance of at most {distance} are accepted.</p>
+      <p class="caption">
+        Unit vectors at a distance of at most {distance} are accepted. Intervals are for this
+        threshold.
+      </p>
     </>
   );
 }
@@ -185,11 +191,12 @@ function Rates({ state }: PartProps) {
       <tr>
         <th scope="row" title="Rate at the threshold where both rates are equal">
           Equal error rate
+          <small>95 % interval</small>
         </th>
         {each((side) => (
           <td>
             <b>{percent(sides[side]?.eer ?? NaN)}</b>
-            <small>{interval(sides[side]?.eer_within ?? [NaN, NaN])}</small>
+            <small>{sides[side] && within(sides[side], sides[side].eer_within)}</small>
           </td>
         ))}
       </tr>
@@ -197,10 +204,15 @@ function Rates({ state }: PartProps) {
   );
 }
 
+// Return the interval of a rate of a side as text.
+const within = ({ classes }: SideFacts, ends: Ends) =>
+  classes < LEAST ? `unknown: ${classes} classes` : interval(ends);
+
 function RateCell({ state, side, rate }: PartProps & { side: Side; rate: Rate }) {
   const found = useComputed(() => rateAt(state.curves, side, rate, state.k.value)),
     value = useComputed(() => percent(found.value.value)),
-    within = useComputed(() => interval(found.value.within)),
+    facts = state.curves.sides[side],
+    ends = useComputed(() => facts && within(facts, found.value.within)),
     pairs = useComputed(() => {
       const { count, of } = found.value;
       return `${count.toLocaleString("en")} of ${of.toLocaleString("en")}`;
@@ -208,7 +220,7 @@ function RateCell({ state, side, rate }: PartProps & { side: Side; rate: Rate })
   return (
     <td>
       <b>{value}</b>
-      <small>{within}</small>
+      <small>{ends}</small>
       <small>{pairs}</small>
     </td>
   );
