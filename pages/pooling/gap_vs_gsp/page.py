@@ -49,7 +49,7 @@ st.markdown(
     "(GAP) has to keep them. Can a gate with learned prototypes (GSP) leave them out?",
     help=glossary.explain("GAP, GSP", "prototype"),
 )
-with st.container(key="figure-gap_or_gsp"):
+with st.container(key="figure-gap_vs_gsp"):
     canvas()
 answer = st.container()
 with st.expander("Study: four classes", icon=":material/science:"):

@@ -151,7 +151,7 @@ def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
 
 
 TIMELINE: Timeline[PoolingStudy, Views] = Timeline(
-    "/api/gap_or_gsp",
+    "/api/gap_vs_gsp",
     state_of=PoolingStudy.of,
     specs=lambda study: {p.upper(): ShownStudy(study.live(p), study.tau) for p in POOLINGS},
     kept=HistoryCache(Views),
@@ -192,10 +192,10 @@ def curves(study: PoolingStudy) -> str:
 
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
-    *(export_route(f"/api/gap_or_gsp/tokens-{p}", partial(_toml, p), ("toml",)) for p in POOLINGS),
+    *(export_route(f"/api/gap_vs_gsp/tokens-{p}", partial(_toml, p), ("toml",)) for p in POOLINGS),
     export_route(
-        "/api/gap_or_gsp/curves",
-        lambda query, format, dark: (curves(PoolingStudy.from_query(query)), "gap-or-gsp.csv"),
+        "/api/gap_vs_gsp/curves",
+        lambda query, format, dark: (curves(PoolingStudy.from_query(query)), "gap-vs-gsp.csv"),
         ("csv",),
     ),
 ]

@@ -184,5 +184,5 @@ async function saveFigure({ planes, frame, clock, player }: GapOrGsp, format: Fi
         `${side.toUpperCase()}, step ${at}: MAP@R ${brief(frame[side].held.map_at_r)}`,
       ] as const,
   );
-  save(`gap-or-gsp-${at}.${format}`, await fileOf(sheetOf(titled, WIDTH, player.theme), format));
+  save(`gap-vs-gsp-${at}.${format}`, await fileOf(sheetOf(titled, WIDTH, player.theme), format));
 }

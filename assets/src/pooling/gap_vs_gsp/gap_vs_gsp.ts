@@ -183,7 +183,7 @@ export class GapOrGsp implements TimelineFigure<GapKinds> {
 
 export const { render, unmount } = definePlayer<GapKinds>(
   {
-    api: "api/gap_or_gsp",
+    api: "api/gap_vs_gsp",
     styles: "pooling/gap_vs_gsp/gap_vs_gsp.css",
     ahead: 3,
     empty: newHistory,

@@ -26,7 +26,7 @@ from pages.losses.fields.sphere import state as sphere
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
 from pages.losses.toy_training.presets import PRESETS as TOYS
 from pages.losses.toy_training.state import LossSide, SidesKind, Toy
-from pages.pooling.gap_vs_gsp import state as gap_or_gsp
+from pages.pooling.gap_vs_gsp import state as gap_vs_gsp
 from pages.pooling.gap_vs_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport import state as transport
@@ -263,7 +263,7 @@ for page, presets in (
     (PairWeightsView, SLIDES),
     (ChargesState, charges.PRESETS),
     (Toy, TOYS),
-    (PoolingStudy, gap_or_gsp.PRESETS),
+    (PoolingStudy, gap_vs_gsp.PRESETS),
     (TransportState, transport.PRESETS),
 ):
     PRESETS += [preset.state(page) for preset in presets]
@@ -283,7 +283,7 @@ FIRST: dict[str, PageState] = {
     "pair_weights": SLIDES[0].state(PairWeightsView),
     "charges": charges.PRESETS[0].state(ChargesState),
     "toy_training": TOYS[0].state(Toy),
-    "gap_vs_gsp": gap_or_gsp.PRESETS[0].state(PoolingStudy),
+    "gap_vs_gsp": gap_vs_gsp.PRESETS[0].state(PoolingStudy),
 }
 every_first = pytest.mark.parametrize("page", FIRST)
 
