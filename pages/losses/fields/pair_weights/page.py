@@ -28,7 +28,7 @@ def canvas() -> None:
 menu.views("pair_weights", "Pair weights")
 st.markdown(
     "On the sphere a loss only **weights pairs**: it attracts or repels them, more or less strongly. Each map shows "
-    "one weight; x: similarity of the pair, y: similarity of its rival.",
+    "one weight; x: similarity $S_{ap}$ of the positive pair, y: similarity $S_{an}$ of the negative pair.",
     help=glossary.explain("anchor, positive, negative", "clamp window"),
 )
 canvas()

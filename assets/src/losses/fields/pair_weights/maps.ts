@@ -62,7 +62,7 @@ export function paintMap(
   ctx.setLineDash([1, 4]);
   ctx.beginPath();
   ctx.moveTo(...view.to([-1, -1]));
-  ctx.lineTo(...view.to([1, 1])); // pair and rival equally similar
+  ctx.lineTo(...view.to([1, 1])); // P and N equally similar to A
   ctx.stroke();
   ctx.setLineDash([]);
   if (hover) cross(ctx, view.to(hover), ink, false);

@@ -82,7 +82,7 @@ export function describeMap({ view, numbers, session }: PairWeights, k: number) 
     found = triplet
       ? `${state}, loss ${loss}, weights ${PAIRS.map((pair, i) => `${spoken(pair)} ${weights[i]}`).join(", ")}`
       : "no such triplet";
-  return `${title}: weight of the pair ${session.data.menus.weight[view.weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found}`;
+  return `${title}: weight of the pair ${session.data.menus.weight[view.weight]}, over similarities of the positive and the negative pair. At ${at.map(tidy).join(" and ")}: ${found}`;
 }
 
 /** Describe a triplet for screen readers. */
