@@ -34,8 +34,9 @@ def statement(loss: losses.TripletLoss, share: Normalised) -> list[str]:
             f"**Form on the sphere:** $E_{{\\mathrm{{core}}}} = {share.identity.text}$ "
             f"(largest deviation {share.identity.deviation:.0e} over 1024 random triplets)."
         )
+    without = ", without its margin" if loss.formula.margin else ""
     lines.append(
-        f"**Range of the loss before clamping:** from {_extreme(share.least)} to {_extreme(share.greatest)}. "
+        f"**Range of the loss before clamping{without}:** from {_extreme(share.least)} to {_extreme(share.greatest)}. "
         "The range is the same in every dimension from 3 on, because three vectors span at most three dimensions."
     )
     lines.append(_lower_clamp(loss, share))
@@ -114,7 +115,9 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
         "Loss": f"{mark}{loss.formula.title}{mark}",
         "Residual: without → with normalisation": share,
         "Removed radial share": f"{residuals.radial_share:.0%}",
-        "Range before clamping": f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}",
+        "Range before clamping, without added margin": (
+            f"{_number(residuals.least.value)} …\u00a0{_number(residuals.greatest.value)}"
+        ),
         "Form on the sphere": f"${residuals.identity.text}$" if residuals.identity else "",
         "Lower clamp off from": margin,
     }

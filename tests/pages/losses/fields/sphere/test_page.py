@@ -46,6 +46,7 @@ def test_statements_hold_their_numbers(name):
     if found.margin_off is not None and math.isfinite(found.margin_off):
         assert f"{found.margin_off:.5g}" in text
         assert f"{found.margin_off:.4g}".replace("-", "−") in cells["Lower clamp off from"]
+    assert ("without its margin" in text) == (loss.formula.margin is not None)
     assert ("vanish" in text) == (name in ("moving", "npairs", "location_aware"))
     assert ("Form on the sphere" in text) == bool(cells["Form on the sphere"])
 
