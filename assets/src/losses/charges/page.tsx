@@ -92,10 +92,10 @@ const Measures = ({ app }: { app: Charges }) => (
       />
       <div class="below">
         <Key kind="law" hidden={app.portrait.noOuter}>
-          raw = 0
+          loss = 0
         </Key>
         <Key kind="dashed law" hidden={app.portrait.noInner}>
-          raw = m₂
+          upper clamp
         </Key>
         <Key kind="dotted">d(a, n) = d(a, p)</Key>
       </div>
