@@ -139,8 +139,8 @@ function Bar({
       <span>{name}</span>
       <Ramp
         colour={SCALES[theme][kind]}
-        low={kind === "signed" ? `−${most}` : "0"}
-        high={most}
+        low={kind === "signed" ? `≤ −${most}` : "0"}
+        high={`≥ ${most}`}
         theme={theme}
       />
     </span>
