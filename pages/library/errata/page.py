@@ -36,10 +36,10 @@ DIFFERENCE = {
 SEEN = frozenset({*COUNTEREXAMPLES, *checks.CURVES})
 S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 
-# The list of errata is to the left of the selected erratum; on a narrow page it is above and shorter.
+# The list of errata is to the left of the selected erratum and as high as it; on a narrow page it is above and shorter.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
-.st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
+.st-key-truth_scroll { overflow-y: auto; overflow-x: hidden; }
 .st-key-truth_title { flex-wrap: nowrap; }
 .st-key-truth_title > :first-child { flex: 1 1 0; min-width: 0; }
 .st-key-truth_sides > * { flex: 1 1 300px; }
@@ -47,6 +47,7 @@ STYLE = """<style>
   .st-key-truth_row { flex-wrap: nowrap; }
   .st-key-truth_row > :first-child { flex: 0 0 clamp(260px, 30vw, 350px); }
   .st-key-truth_row > :last-child { flex: 0 1 880px; min-width: 0; }
+  .st-key-truth_list > :last-child { flex: 1 0 560px; min-height: 0; }
 }
 @media (max-width: 799px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
@@ -90,7 +91,7 @@ def _errata() -> None:
         f"{len(checks.CURVES)} have a curve."
     )
     row = st.container(horizontal=True, gap="large", key="truth_row")
-    with row.container(width=350, key="truth_list"):
+    with row.container(width=350, height="stretch", key="truth_list"):
         chosen = _list()
     with row.container(width=880):
         if chosen is None:
