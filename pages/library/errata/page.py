@@ -102,7 +102,7 @@ def _errata() -> None:
     with st.expander("Checked and found correct", icon=":material/check:"):
         for letter, lines in FOUND_RIGHT.items():
             st.markdown("\n".join([f"{sources()[letter].title}:", "", *(f"- {line}" for line in lines)]))
-    st.caption(f"How it was checked: {'; '.join(f'**{tag}** {text}' for tag, text in METHODS.items())}.")
+    st.caption(f"How it was checked: {'; '.join(METHODS.values())}.")
 
 
 def _list() -> int | None:
