@@ -106,13 +106,28 @@ function roundUp(value: number) {
   return power * ([1, 1.5, 2, 3, 5, 7.5, 10].find((m) => m * power >= value) ?? 10);
 }
 
-const MARKERS = { round: "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0", square: "M-4.5 -4.5H4.5V4.5H-4.5Z" };
+const MARKERS = {
+  ap: "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0",
+  an: "M-4.5 -4.5H4.5V4.5H-4.5Z",
+  pn: "M0 -6.4L6.4 0L0 6.4L-6.4 0Z",
+};
+const EDGES = ["ap", "an", "pn"] as const;
+
+/** Return the pull or push along an edge at the lengths 1/n, 2/n, ..., 1 of the reach. */
+export function lawOf({ laws, shapes }: Field, edge: (typeof EDGES)[number]) {
+  const count = shapes.laws[1],
+    i = EDGES.indexOf(edge);
+  return laws.subarray(i * count, (i + 1) * count);
+}
+
+/** Return true if a law is 0 at each length. */
+export const isNoForce = (law: Float32Array) => law.every((v) => Math.abs(v) <= 1e-9);
 
 // Draw pull and push over the length of their own edges and mark the current lengths. Markers of
 // inactive triplets are hollow.
 export function lawsChart(root: SVGElement, field: Field, theme: Theme) {
   const ink = INK[theme],
-    { reach, laws, edges, hit } = field,
+    { reach, edges, hit } = field,
     count = field.shapes.laws[1];
   const shown = (
     [
@@ -121,12 +136,12 @@ export function lawsChart(root: SVGElement, field: Field, theme: Theme) {
       ["pn", "push", ink.negative, "4 4"],
     ] as const
   )
-    .map(([edge, force, colour, dash], i) => {
-      const law = laws.subarray(i * count, (i + 1) * count),
+    .map(([edge, force, colour, dash]) => {
+      const law = lawOf(field, edge),
         length = edges[edge];
       return { edge, force, colour, dash, law, length, here: interpolate(law, length / reach) };
     })
-    .filter(({ law }) => law.some((v) => Math.abs(v) > 1e-9));
+    .filter(({ law }) => !isNoForce(law));
   const here = shown.map((each) => each.here),
     lowest = Math.min(0, ...here),
     low = lowest < -1e-9 ? -roundUp(-lowest * 1.15) : 0,
@@ -147,7 +162,7 @@ export function lawsChart(root: SVGElement, field: Field, theme: Theme) {
     ),
     ...shown.map(({ edge, colour, length, here: force }) => (
       <path
-        d={edge === "ap" ? MARKERS.round : MARKERS.square}
+        d={MARKERS[edge]}
         transform={`translate(${px(length).toFixed(1)} ${py(force).toFixed(1)})`}
         stroke-width={2}
         fill={hit ? colour : ink.page}
@@ -157,7 +172,7 @@ export function lawsChart(root: SVGElement, field: Field, theme: Theme) {
   ]);
 }
 
-// Return the value of a law at a share of its reach; its values belong to 1/n, 2/n, ..., 1.
+// Return the value of a law at a share of its reach.
 function interpolate(law: Float32Array, share: number) {
   const n = law.length,
     place = Math.min(Math.max(share * n - 1, 0), n - 1),

@@ -7,7 +7,7 @@ import type { Field, Margin, Region } from "./types.ts";
 import { div, el, onward, stateOf, tidy } from "../dom.ts";
 import { POINTS } from "../colours.ts";
 import { Foreign, Formula, IntegerBox, Letter, Prose, mountPanel } from "../panel/panel.tsx";
-import { chart } from "./charts.tsx";
+import { chart, isNoForce, lawOf } from "./charts.tsx";
 
 const LETTERS = { anchor: "A", positive: "P", negative: "N" };
 const COLUMNS = ["", "pull A–P", "push A–N", "push P–N", "other", "sum x", "sum y"];
@@ -141,8 +141,8 @@ function Forces({ explain: { field, region, laws, margins } }: { explain: Explai
         <p class="caption">
           {field && (
             <>
-              <b class="pull">● pull</b> along A–P, <b class="push">■ push</b>
-              {" along A–N (solid) and P–N (dashed); markers: current distances"}
+              <b class="pull">● pull</b> along A–P, <Pushes field={field} />; markers: current
+              distances
               {field.hit ? "." : `, hollow because this triplet is ${stateOf(field)}.`}
             </>
           )}
@@ -154,6 +154,24 @@ function Forces({ explain: { field, region, laws, margins } }: { explain: Explai
       </section>
       <div>{region && <ActiveRegion region={region} />}</div>
       <Foreign element={margins} />
+    </>
+  );
+}
+
+// Name the curves of the push, which may coincide; not every loss pushes along P–N.
+function Pushes({ field }: { field: Field }) {
+  const [an, pn] = [lawOf(field, "an"), lawOf(field, "pn")],
+    isOne = an.every((v, i) => Math.abs(v - pn[i]) <= 1e-6 * Math.abs(v));
+  if (isNoForce(pn))
+    return (
+      <>
+        <b class="push">■ push</b> along A–N
+      </>
+    );
+  return (
+    <>
+      <b class="push">■ push</b> along A–N {isOne ? "and" : "(solid),"} <b class="push">◆</b> along
+      P–N {isOne ? "(one curve)" : "(dashed)"}
     </>
   );
 }
