@@ -24,7 +24,7 @@ from pages.shared.words import glossary, titles
 
 NEAREST = 5
 RECENT = 50  # number of newest runs that are searched for one to link to
-FIELD = Scene()
+FIELD = Scene(view=(0.25, 0.0, 1.85))  # holds the arrows of the negative on its way around the pair
 BIRDS = frozenset({"birds", "cub"})  # data sets whose run is preferred for the figures
 # Three cards of equal height, next to each other, or stacked if they would be narrower than 300 pixels. The heading of
 # a card is its link.
