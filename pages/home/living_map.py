@@ -117,6 +117,17 @@ def coloured(sheet: Sheet) -> Ints:
     return _spread(len(sheet.labels), len(FEW) - 1)
 
 
+def legend(sheet: Sheet, *, images: bool) -> str:
+    """Return what the images, if there are any, and the dots of a map show, as part of a sentence."""
+    classes = coloured(sheet)
+    words = [f"{len(classes)} classes are {'shown as images' if images else 'coloured'}"]
+    if images and sheet.counts[classes].max() > MOST_IMAGES:
+        words.append("coloured dots are further images of these classes")
+    if len(classes) < len(sheet.labels):
+        words.append("grey dots are other classes")
+    return "; ".join(words)
+
+
 def _spread(count: int, most: int) -> Ints:
     """Return at most `most` of the numbers 0..count - 1, evenly spaced."""
     return np.unique(np.linspace(0, count - 1, most).astype(np.int64)) if count else np.zeros(0, np.int64)

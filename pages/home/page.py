@@ -156,10 +156,9 @@ def _show_movement(run: Run, movement: living_map.Movement | None) -> None:
         images = (thumbnails.address(run), naming(run)) if birds_move else ()
         st.html(living_map.html(movement, *images))
         unseen = "unseen " if movement.split == "test" and run.spec.data.split != "samples" else ""
-        shown = len(living_map.coloured(movement.sheet))
         st.caption(
             f"{len(movement.sheet.group):,} {movement.split} images of {len(movement.sheet.labels)} {unseen}classes; "
-            + (f"{shown} classes are shown as images." if birds_move else f"{shown} classes are coloured.")
+            f"{living_map.legend(movement.sheet, images=birds_move)}."
         )
     if not birds_move:
         row = birds.row()
@@ -182,7 +181,10 @@ def _failure(shown: ShownRun) -> None:
     nearest = [replace(tile, src=f"{at}{tile.index}") for tile in nearest]
     st.html(neighbour_grid.html([(query, nearest)], at, str))
     whose = " of the shipped example" if run.id == EXAMPLE else ""
-    st.caption(f"A failure{whose}: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}.")
+    st.caption(
+        f"A failure{whose}: ✗ marks other classes; the first neighbour of its own class, ✓, has rank {rank:,}. "
+        "Numbers below the names are distances to the first image."
+    )
     menu.link("failures", "See its forces for each loss", {"run": run.id, "query": int(test.indices[row])})
 
 
