@@ -16,7 +16,8 @@ const WIDTH = 1200,
   GAP = 44, // between figure and words
   WIDE = 1.6, // figures that are wider, in heights, lie above the words
   WORDS = 180, // px, height of these words
-  FORMULA = 26; // px, type size of the formula
+  FORMULA = 26, // px, type size of the formula
+  PATIENCE = 600; // frames to wait at most for what Python computes
 
 // Return the share card of a page. Words and formula are those of this moment, and `draw` draws the
 // figure as it is then, or the image if there is one.
@@ -58,13 +59,22 @@ const layersOfImage = (image: ImageBitmap) => ({
   draw: (ctx: CanvasRenderingContext2D) => ctx.drawImage(image, 0, 0),
 });
 
-// Return the share card of a page as a PNG.
-export async function cardImage(app: Carded, image?: Blob) {
-  const { canvas, draw } = await cardOf(app, image);
+// Return the share card of a page as a PNG, once the figure shows what was asked for. `image`
+// returns what it shows in place of the figure.
+export async function cardImage(app: Carded, image?: () => Promise<Blob>) {
+  await answered(app);
+  const { canvas, draw } = await cardOf(app, await image?.());
   draw();
   return new Promise<Blob | null>((resolve) => {
     canvas.toBlob(resolve, "image/png");
   });
+}
+
+// Wait until no request is pending, and for the frame that paints the last answer.
+async function answered(app: Carded, waited = 0) {
+  const pending = app.link?.busy || app.link?.waiting;
+  await new Promise(requestAnimationFrame);
+  if (pending && waited < PATIENCE) await answered(app, waited + 1);
 }
 
 interface Words {

@@ -30,7 +30,7 @@ export const ShareCard = ({ app, image }: { app: Carded; image?(): Promise<Blob>
   <button
     class="card-image"
     title="Picture of 1200 × 630 pixels with title and formula"
-    onClick={async () => shareCard(app, await image?.())}
+    onClick={() => shareCard(app, image)}
   >
     Share card
   </button>

@@ -72,8 +72,8 @@ function typed(event: KeyboardEvent) {
   );
 }
 
-// Save the share card of a page, with this image in place of its figure.
-export async function shareCard(app: Carded, image?: Blob) {
+// Save the share card of a page; `image` returns what it shows in place of the figure.
+export async function shareCard(app: Carded, image?: () => Promise<Blob>) {
   const { cardImage } = await import("../film/card.ts");
   save(`${location.pathname.split("/").pop()}-card.png`, await cardImage(app, image));
 }
