@@ -110,9 +110,12 @@ function grid(ctx: Context, size: number, half: number, ink: Ink) {
     ctx.moveTo(0, size - p);
     ctx.lineTo(size, size - p);
     ctx.stroke();
+    if (p <= 14 || p >= size - 14) continue;
     const text = label(Number(v.toFixed(3))).replace("-", "−");
     ctx.textAlign = "center";
-    if (p > 14 && p < size - 14) ctx.fillText(text, p, size - 5);
+    ctx.fillText(text, p, size - 5);
+    ctx.textAlign = "left";
+    if (p > 22) ctx.fillText(text, 5, size - p + 4); // above the numbers of the other axis
   }
 }
 
