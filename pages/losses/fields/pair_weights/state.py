@@ -13,7 +13,7 @@ from pages.shared.state.panel import Panel, Panels, panel
 NEAREST = 0.995  # largest similarity, in absolute value, that distinct points can have on this page
 
 PAIRS = {"ap": "a–p, the positive pair", "an": "a–n, the negative pair", "pn": "p–n, positive and negative"}
-SLOPES = {"S": "slope with respect to similarity, dL/dS", "d": "slope with respect to distance, dL/dd"}
+SLOPES = {"S": "slope by similarity, dL/dS", "d": "slope by distance, dL/dd"}
 SCALES = {"signed": "signed: attracts or repels", "size": "magnitude only"}
 LYING: Mapping[Rival, str] = {
     "perpendicular": "at 90° to P",
