@@ -15,9 +15,12 @@ from pages.shared.words import glossary
 
 KEY = "sphere"
 # On a narrow screen the table scrolls below its first column, which needs the theme's background colour
-# (.streamlit/config.toml).
+# (.streamlit/config.toml). Each of its cells draws the line above it, which its background may cover.
 STYLE = """<style>
+.st-key-sphere-losses table { border-collapse: separate; border-spacing: 0; }
 .st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: var(--page); }
+.st-key-sphere-losses tbody td:first-child { box-shadow: 0 -1px var(--hair); }
+.st-key-sphere-losses :is(th, tr:not(:last-child) > td):first-child { border-bottom-color: transparent; }
 </style>"""
 
 LECTURE = Presentation(
