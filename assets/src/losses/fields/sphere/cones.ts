@@ -4,6 +4,8 @@ import type { Context, Ink, Point } from "../../../kit/types.ts";
 import { POINTS, lineOutlined } from "../../../kit/colours.ts";
 import { along, cross, dot } from "./projection.ts";
 
+const DISC = 13; // px, radius of the mark of a point with its rim
+
 // Return the length of a force on screen, in radii: proportional if small, never longer than the
 // sphere's radius.
 const reach = (magnitude: number) => 0.1 + 0.75 * (1 - Math.exp(-magnitude / 1.6));
@@ -52,20 +54,26 @@ export function force(
       ctx.stroke();
     }
     ctx.setLineDash([]);
-    if (length > 26 && !behind) {
+    if (length > DISC && !behind) {
       ctx.beginPath();
       ctx.arc(x1, y1, 3, 0, 7);
       ctx.fillStyle = ink.faint;
       ctx.fill();
-      labels.push([
-        Math.abs(outward).toPrecision(3),
-        x1 - (14 * (y1 - y0)) / length,
-        y1 + (14 * (x1 - x0)) / length,
-        ink.text,
-      ]);
+      const [x2, y2] = at(along(v, 1, f)),
+        text = Math.abs(outward).toPrecision(3),
+        [ux, uy] = beyond([(x1 - x0) / length, (y1 - y0) / length], [x2 - x0, y2 - y0]),
+        half = 3.5 * text.length; // of its width
+      labels.push([text, x1 + ux * (6 + half * Math.abs(ux)), y1 + uy * 14, ink.text]);
     }
   }
   ctx.restore();
+}
+
+// Return the direction from the end of a radial part to its number: along the part, or to its other
+// side where the tangential part has about the same direction.
+function beyond([ux, uy]: number[], [tx, ty]: number[]) {
+  if (ux * tx + uy * ty <= 0.8 * Math.hypot(tx, ty)) return [ux, uy];
+  return ux * ty < uy * tx ? [-uy, ux] : [uy, -ux];
 }
 
 // Draw an arrow with a shaft and a shaded cone in 3-D, seen along the eye.

@@ -22,6 +22,7 @@ export function paintGlobe(
     if (scene.region) boundaries(ctx, answer, at, ink);
     if (scene.arrows) whiskers(ctx, answer, view, at, ink);
   }
+  places(ctx, at, ink);
   const dirs = {
     anchor: direction(scene.anchor),
     positive: direction(scene.positive),
@@ -100,6 +101,10 @@ function graticule(ctx: Context, size: number, at: At, ink: Ink) {
   ctx.fill();
   ctx.lineWidth = 1.6;
   ctx.stroke();
+}
+
+// Name longitudes and poles, on top of the arrows.
+function places(ctx: Context, at: At, ink: Ink) {
   ctx.font = "11px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
