@@ -48,13 +48,14 @@ class Place:
     """Menu entry with its pages by address; it opens the first of them.
 
     `row` holds the titles of the links next to the page title, in the order of `pages`. If `unfolded` is True, the menu
-    lists every page.
+    lists every page. `short` replaces a long title next to the name of the section, where little space is left.
     """
 
     title: str
     pages: Mapping[str, Page]
     row: tuple[str, ...] = ()
     unfolded: bool = False
+    short: str = ""
 
     @property
     def address(self) -> str:
@@ -62,12 +63,12 @@ class Place:
         return next(iter(self.pages))
 
 
-def _one(title: str, icon: str, address: str, file: str, **beside: Page) -> Place:
+def _one(title: str, icon: str, address: str, file: str, *, short: str = "", **beside: Page) -> Place:
     """Return a menu entry that opens one page.
 
-    The keyword arguments, by address, are further pages that are opened from this page.
+    The further keyword arguments, by address, are pages that are opened from this page.
     """
-    return Place(title, {address: Page(title, icon, file)} | beside)
+    return Place(title, {address: Page(title, icon, file)} | beside, short=short)
 
 
 FIRST = "home"  # page at the root address
@@ -141,7 +142,13 @@ SECTIONS: Mapping[str, tuple[Place, ...]] = {
     "Library": (
         _one("Errata", "fact_check", "errata", "library/errata/page.py"),
         _one("Claims", "rule", "claims", "library/claims/page.py"),
-        _one("Published results", "menu_book", "published_results", "library/published_results/page.py"),
+        _one(
+            "Published results",
+            "menu_book",
+            "published_results",
+            "library/published_results/page.py",
+            short="Published",
+        ),
     ),
 }
 INSPECT = ("explore", "failures", "confusions")
@@ -178,7 +185,7 @@ def navigation(here: str) -> dict[str, list[StreamlitPage]]:
 def _menu(here: str) -> dict[str, list[StreamlitPage]]:
     """Return the pages by section; `here` is the address of the page to highlight. The result is cached."""
     current = PLACES[here]
-    title = PAGES[here].title if current.unfolded else current.title
+    title = PAGES[here].title if current.unfolded else current.short or current.title
     shown = {"": [page for place in BRAND for page in _pages(place, here)]}
     for section, places in SECTIONS.items():
         label = f":blue[**{section} · {title}**]" if current in places else section

@@ -60,20 +60,20 @@ def test_no_place_has_a_row_that_leaves_out_a_view() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "section", "place"),
+    ("address", "label", "place"),
     [
-        ("published_results", "Library", "Published results"),
-        ("sphere", "Losses", "Fields"),
-        ("fork", "Training", "Runs"),
-        ("collage", "Pooling", "Collage"),
+        ("published_results", "Library · Published", "Published results"),
+        ("sphere", "Losses · Fields", "Fields"),
+        ("fork", "Training · Runs", "Runs"),
+        ("collage", "Pooling · Collage", "Collage"),
     ],
 )
 def test_the_place_of_a_page_is_marked_though_the_page_stands_in_no_menu(
-    sent: list[dict], address: str, section: str, place: str
+    sent: list[dict], address: str, label: str, place: str
 ) -> None:
     app = load_page(address)
     assert not app.exception
-    assert marked(sent[-1]) == [f":blue[**{section} · {place}**]", f":blue[**{place}**]"]
+    assert marked(sent[-1]) == [f":blue[**{label}**]", f":blue[**{place}**]"]
     shown = [page for group in sent[-1].values() for page in group if page.visibility == "visible"]
     assert len(shown) == 21  # including Home, Lessons, Neighbours and the four steps of Pooling
     assert [page.title for page in sent[-1][""] if page.visibility == "visible"] == ["DML Lab", "Lessons"]
