@@ -134,7 +134,7 @@ def bars(
         title: Name of the score.
         ceiling: Variant drawn in grey, as a reference; None for no reference.
         against: Scores of the baselines, drawn across the bars.
-        top: Variants in full colour, all others being pale; None to draw all in full colour.
+        top: Variants in full colour, all others being faded; None to draw all in full colour.
         over: Plural noun for the repetitions of a variant, for the axis title.
     """
     # One row per variant, the best first.

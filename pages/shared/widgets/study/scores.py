@@ -172,14 +172,14 @@ def bars(name: str, results: Sequence[Measured]) -> None:
 def _draw_bars(name: str, study: Study, results: Sequence[Measured]) -> None:
     figure, words, whole = _bars(study, results)
     chart(f"bars-{name}", figure, words)
-    full = "" if whole else "Pale bars are significantly worse than the best. "
+    full = "" if whole else "Faded bars are significantly worse than the best. "
     st.caption(f"{full}Mean ± standard deviation and single {study.repeats}. Vertical lines: scores without training.")
 
 
 def _bars(study: Study, results: Sequence[Measured]) -> tuple[tuple[vega_lite.Spec, vega_lite.Columns], str, bool]:
-    """Return the chart, its text alternative, and True if no bar is pale.
+    """Return the chart, its text alternative, and True if no bar is faded.
 
-    A pale bar is significantly worse than the best one.
+    A faded bar is significantly worse than the best one.
     """
     results = studies.best_folds(results)
     title = studies.MEASURES.get(study.judged, study.judged)
