@@ -26,7 +26,7 @@ DIGITS_STORY = (
 )
 GLYPHS_STORY = (
     "What to expect (mean of three seeds): MAP@R on unseen alphabets rises from 3 % untrained to 31 %; raw pixels "
-    "score 7 %. Five digits are too few to generalise: see the example “Digits, unseen classes”."
+    "score 7 %. The example “Digits, unseen classes” has only five training classes, which is too few to generalise."
 )
 TESTED = {
     "own": "the test split of the data set",
