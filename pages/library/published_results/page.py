@@ -30,7 +30,8 @@ with st.container(horizontal=True, vertical_alignment="center"):
 tables = collection()
 st.markdown(
     f"{len(tables)} tables with {sum(len(table.rows) for table in tables):,} rows from four theses and one article, "
-    "with our results under the same protocol. Best rows without a significant difference are all marked.",
+    "with our results under the same protocol. Where the noise is known, best rows without a significant "
+    "difference are all marked.",
     help=glossary.explain("significant difference", "baseline", "R@K", "MAP@R"),
 )
 view = VIEWS[chosen or "Tables"]
