@@ -23,14 +23,15 @@ def claims_section() -> str:
         "",
         source_claims.summary(rows),
         "A claim is *reproduced* if the difference is significant in the claimed direction, and *not reproduced* if it "
-        "is significant in the opposite direction. Scores are in percent; runs include all trials for a claim, chosen "
-        "or not. The same table is printed by `python -m dmlcore claims` and shown on the page Claims of the app.",
+        "is significant in the opposite direction or an exact computation refutes the claim. Scores are in percent; "
+        "runs include all trials for a claim, chosen or not. The same table is printed by `python -m dmlcore claims` "
+        "and shown on the page Claims of the app.",
         "",
         "| Source | Claim | Data | Runs | Here | Verdict |",
         "|---|---|---|--:|---|---|",
     ]
     for row in source_claims.as_rows(rows):
-        here = " ".join(filter(None, (row["here"] and f"{row['here']}.", row["reason"])))
+        here = " ".join(filter(None, (row["here"], row["reason"])))
         study = f" (`{row['study']}`)" if row["study"] else ""
         cells = (row["source"], row["claim"], f"{row['data']}{study}".strip(), row["runs"], here, row["verdict"])
         lines.append(f"| {' | '.join(cells)} |")

@@ -2,7 +2,7 @@
 
 `presets/claims.toml` names a claim and the contrast that tests it; numbers and verdicts are never written there. A
 claim is reproduced if the contrast is significant in the claimed direction, not reproduced if it is significant in the
-opposite direction, and cannot be decided here otherwise.
+opposite direction or refuted by an exact computation, and cannot be decided here otherwise.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ClaimRow:
         study: Name of the study; "" if the claim is decided by an erratum, or by nothing.
         data: Name of the data set; "" without a study.
         runs: Number of training runs that were made for this claim, trials outside studies included.
-        numbers: Difference of both sides with its 95 % interval, and the score of each side, as text.
+        numbers: Difference of both sides with its 95 % interval, and the score of each side, as a sentence.
         verdict: One of VERDICTS.
         reason: Reason for a verdict other than REPRODUCED and NOT.
     """
@@ -149,7 +149,7 @@ def _row_of_correlation(claim: SourceClaim, name: str, study: Study, results: Se
     if correlation is None:
         return row
     sign = correlation.sign() * (-1 if asked.falling else 1)
-    numbers = f"{asked.title[:1].upper()}{asked.title[1:]} and MAP@R: {correlation.words}"
+    numbers = f"{asked.title[:1].upper()}{asked.title[1:]} and MAP@R: {correlation.words}."
     if sign == 0:
         return replace(row, numbers=numbers, verdict=OPEN, reason="The interval contains 0.")
     return replace(row, numbers=numbers, verdict=_verdict(claim.holds, "yes" if sign > 0 else "no"), reason="")
@@ -160,7 +160,7 @@ def _row_of_erratum(claim: SourceClaim) -> ClaimRow:
     erratum = next((each for each in errata() if each.number == claim.erratum), None)
     if erratum is None:
         return ClaimRow(claim, "", "", 0, "", NOT_RUN, f"This release has no erratum {claim.erratum}.")
-    return ClaimRow(claim, "", "", 0, f"Erratum {erratum.number}: {erratum.title}", NOT, "")
+    return ClaimRow(claim, "", "", 0, f"Erratum {erratum.number}: {erratum.title}.", NOT, "")
 
 
 Tested = tuple[tuple[str, str], tuple[Values, Values], Gap, str, str]  # sides, scores, difference, answer, score title
@@ -228,7 +228,7 @@ def _describe(sides: tuple[str, str], scores: tuple[Values, Values], gap: Gap, t
     noise = f"95 % interval {ends(*gap.interval)}, {gap.count} seeds" if gap.interval else f"seeds: {gap.count}"
     first, second = (verdicts.spread(*verdicts.mean_and_deviation(side.values())) for side in scores)
     difference = verdicts.spread(gap.mean, gap.deviation, sign=True).partition(" ±")[0]
-    return f"{difference} points of {title} ({noise}): {sides[0]} {first}, {sides[1]} {second}"
+    return f"{difference} points of {title} ({noise}): {sides[0]} {first}, {sides[1]} {second}."
 
 
 def _verdict(holds: str, answer: str) -> str:

@@ -25,7 +25,8 @@ def _filter(rows: Sequence[ClaimRow]) -> list[ClaimRow]:
     """Show the filters and return the rows that match them."""
     sources = list(dict.fromkeys(row.claim.source for row in rows))
     source = st.pills("Source", sources, key="source", bind="query-params")
-    verdict = st.pills("Verdict", VERDICTS, key="verdict", bind="query-params")
+    verdicts = [verdict for verdict in VERDICTS if any(row.verdict == verdict for row in rows)]
+    verdict = st.pills("Verdict", verdicts, key="verdict", bind="query-params")
     return [row for row in rows if source in (None, row.claim.source) and verdict in (None, row.verdict)]
 
 
@@ -49,8 +50,9 @@ st.markdown(
     help=glossary.explain("significant difference", "MAP@R"),
 )
 st.caption(
-    "**Reproduced**: significant in the claimed direction. **Not reproduced**: significant in the opposite direction. "
-    "**Cannot be decided here**: the reason follows the numbers. Runs include all trials for a claim, chosen or not."
+    "**Reproduced**: significant in the claimed direction. **Not reproduced**: significant in the opposite direction, "
+    "or refuted by an exact computation. **Cannot be decided here**: the reason follows the numbers. "
+    "Runs include all trials for a claim, chosen or not."
 )
 matching = _filter(rows)
 if matching:

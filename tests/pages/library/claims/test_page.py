@@ -33,6 +33,7 @@ def test_every_claim_is_shown_with_its_verdict_and_a_link_to_its_study():
 def test_filters_come_from_the_link_and_an_empty_result_says_so():
     app = load_page("claims", source="Can 2018")
     assert [title.value for title in app.subheader] == ["Can 2018"]
+    assert {*app.get("button_group")[1].options} == {row.verdict for row in source_claims.table()}
     app = load_page("claims", source="<b>nobody", verdict="x")
     assert not app.exception
     assert len(app.subheader) > 1
