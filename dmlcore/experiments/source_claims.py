@@ -228,7 +228,8 @@ def _describe(sides: tuple[str, str], scores: tuple[Values, Values], gap: Gap, t
     noise = f"95 % interval {ends(*gap.interval)}, {gap.count} seeds" if gap.interval else f"seeds: {gap.count}"
     first, second = (verdicts.spread(*verdicts.mean_and_deviation(side.values())) for side in scores)
     difference = verdicts.spread(gap.mean, gap.deviation, sign=True).partition(" ±")[0]
-    return f"{difference} points of {title} ({noise}): {sides[0]} {first}, {sides[1]} {second}."
+    of_sides = f"{sides[0]}:\u00a0{first}; {sides[1]}:\u00a0{second}"  # a name may end with a number
+    return f"{difference} points of {title} ({noise}). {of_sides}."
 
 
 def _verdict(holds: str, answer: str) -> str:
