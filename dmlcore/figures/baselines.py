@@ -99,11 +99,13 @@ def curve_level_layers(levels: Mapping[str, float], y: Spec) -> list[Spec]:
             continue
         data = {"values": [{"value": levels[name], "words": _label(name, {"": levels[name]})}]}
         rule = {"type": "rule", "strokeWidth": 2, "color": colour, "strokeDash": dash}
-        text = {"type": "text", "align": "right", "dx": -6, "dy": -8, "color": colour, "fontSize": 12}
+        text = {"type": "text", "align": "right", "dx": -6, "dy": -8, "fontSize": 12}
+        halo = {"stroke": {"expr": "background"}, "strokeWidth": 4, "strokeJoin": "round"}  # covers the grid
         place = {"y": y, "x": {"value": "width"}, "text": {"field": "words", "type": "nominal"}}
         layers += [
+            {"data": data, "mark": text | halo, "encoding": place},
             {"data": data, "mark": rule, "encoding": {"y": y}},
-            {"data": data, "mark": text, "encoding": place},
+            {"data": data, "mark": text | {"color": colour}, "encoding": place},
         ]
     return layers
 

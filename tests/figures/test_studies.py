@@ -77,7 +77,10 @@ def test_baselines_stand_in_every_chart_with_their_scores():
     title = spec["layer"][0]["encoding"]["x"]["title"]
     assert title == "test MAP@R · mean ± deviation of 1 to 2 seeds"
     assert columns["label"].tolist() == ["30.0 ± 14.1", "10.0"]
-    assert "raw inputs 5.00 %" in json.dumps(curves(FOUND, against={"inputs": 0.05})[0])
+    halo, _, text = curves(FOUND, against={"inputs": 0.05})[0]["layer"][-3:]
+    assert halo["data"] == text["data"]
+    assert text["data"]["values"] == [{"value": 0.05, "words": "raw inputs 5.00 %"}]
+    assert halo["mark"]["stroke"] == {"expr": "background"}
 
 
 AGAINST = {"inputs": {"it's": 0.3}, "chance": {"it's": 0.01}}
