@@ -208,6 +208,7 @@ def _by_variant(names: Sequence[str], ceiling: str | None) -> tuple[alt.Color, a
         symbolType="stroke",
         symbolSize=500,
         symbolStrokeWidth=3,
+        symbolOpacity=1,
         labelLimit=300,
         columns=alt.ExprRef(f"windowSize()[0] < {NARROW} ? 1 : windowSize()[0] < 1200 ? 2 : 4"),
     )
