@@ -12,7 +12,7 @@ from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.palette import INK
-from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, cycle, specification, values
+from dmlcore.figures.vega_lite import FIT, NARROW, ROWS, Columns, Spec, cycle, ink, specification, values
 from dmlcore.significance import verdicts
 
 CEILING = INK[False]["quiet"]
@@ -108,7 +108,7 @@ def curves(
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
         flat = alt.Chart(values({"value": level, "words": words})).encode(y)
-        text = flat.mark_text(align="left", dx=6, dy=-7, color=CEILING, fontSize=12)
+        text = flat.mark_text(align="left", dx=6, dy=-7, color=ink("muted"), fontSize=12)
         layers += [
             flat.mark_rule(strokeDash=[6, 4], color=CEILING, size=2),
             text.encode(alt.XValue(0), alt.Text("words:N")),
@@ -172,30 +172,45 @@ def bars(
     # Draw the bars with their standard deviation, the single seeds on top, and the number in a column at the right,
     # where no line of a baseline crosses it.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
-    axis = alt.Axis(format=".3~%", orient="top", tickCount=8, titleAnchor="end")
+    levels = [value for level in (against or {}).values() for value in level.values()]
+    most = float(max([*columns["end"], *levels], default=1.0))
+    # no axis values above the largest one, because their grid lines would cross the numbers
+    is_shown = f"datum.value <= {most}"
+    axis = alt.Axis(
+        format=".3~%",
+        orient="top",
+        tickCount=8,
+        titleAnchor="end",
+        gridOpacity={"condition": {"test": is_shown, "value": 1}, "value": 0},
+        labelExpr=f"{is_shown} ? datum.label : ''",
+    )
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
     base = alt.Chart().encode(y)
     spreads = base.transform_filter(alt.datum.seeds > 1).mark_rule(strokeWidth=2, color=SEEDS)
     layers = [
         base.mark_bar(height={"band": 0.68}).encode(
-            alt.X("mean:Q", title=f"{title} · {noise}", axis=axis, scale=_room(columns, against or {})),
+            alt.X("mean:Q", title=f"{title} · {noise}", axis=axis, scale=_room(most)),
             alt.Opacity("opacity:Q", scale=None, legend=None),
             color=alt.when(is_ceiling).then(alt.value(CEILING)).otherwise(alt.value(COLOURS[0])),
             tooltip=tooltip,
         ),
         spreads.encode(alt.X("low:Q"), alt.X2("high")),
         alt.Chart(seeds).mark_point(filled=True, size=22, color=SEEDS, opacity=0.9).encode(y, alt.X("value:Q")),
-        base.mark_text(align="right", fontSize=font, color=CEILING).encode(alt.XValue("width"), alt.Text("label:N")),
+        base.mark_text(align="right", fontSize=font, color=ink("muted")).encode(
+            alt.XValue("width"), alt.Text("label:N")
+        ),
         *baselines.layers_over_bars(against or {}, y),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=alt.Step(step), autosize=FIT, padding=PADDING)), columns
 
 
-def _room(columns: Columns, against: Levels) -> alt.Scale:
-    """Return an x scale that leaves room for the column of numbers at the right, relatively more on narrow windows."""
-    most = max([*columns["end"], *(value for level in against.values() for value in level.values())], default=1.0)
+def _room(most: float) -> alt.Scale:
+    """Return an x scale up to the largest value `most` that leaves room for the column of numbers at the right.
+
+    Narrow windows have relatively more room.
+    """
     room = f"(windowSize()[0] < {NARROW} ? 1.55 : windowSize()[0] < 1200 ? 1.2 : 1.12)"
-    end = alt.ExprRef(f"{room} * {float(most)}")
+    end = alt.ExprRef(f"{room} * {most}")
     return alt.Scale(domainMax=end, nice=False)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import altair as alt
 
+from dmlcore.figures.palette import INK
 from dmlcore.typing import Array
 
 Spec = dict[str, Any]
@@ -31,6 +32,11 @@ def specification(chart: alt.TopLevelMixin) -> Spec:
     return {
         key: part for key, part in chart.to_dict(validate=False).items() if key not in ("$schema", "config", "data")
     }
+
+
+def ink(role: str) -> alt.ExprRef:
+    """Return the colour of a role of the palette in the theme of the chart's background."""
+    return alt.ExprRef(f"luminance(background) < 0.5 ? '{INK[True][role]}' : '{INK[False][role]}'")
 
 
 def square_legend(title: str, colour: str, format: str) -> alt.Legend:

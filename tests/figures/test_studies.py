@@ -57,6 +57,9 @@ def test_the_numbers_at_the_ends_of_the_bars_have_room(level, most):
     phone, narrow, wide, longest = map(float, re.findall(r"\d+\.\d+", end))
     assert longest == most
     assert phone > narrow > wide > 1
+    axis = spec["layer"][0]["encoding"]["x"]["axis"]
+    assert axis["gridOpacity"]["condition"]["test"] == f"datum.value <= {most}"
+    assert axis["labelExpr"].startswith(f"datum.value <= {most} ?")
 
 
 def test_the_ceiling_is_found_among_the_bars_whatever_its_name():
