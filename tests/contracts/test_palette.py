@@ -78,6 +78,7 @@ def test_streamlit_has_the_colours_of_the_palette() -> None:
         "backgroundColor": "page",
         "secondaryBackgroundColor": "soft",
         "textColor": "body",
+        "codeTextColor": "body",
     }
     for dark, name in ((False, "light"), (True, "dark")):
         assert theme[name] == {option: palette.INK[dark][role] for option, role in roles.items()}
