@@ -42,7 +42,8 @@ STYLE = """<style>
   animation: watch-move .7s ease-out; }
 @keyframes watch-move { from { left: var(--u); top: var(--v); } }
 @media (prefers-reduced-motion: reduce) { .watch .plane > * { animation: none; } }
-.watch .plane i { width: 8px; height: 8px; border-radius: 50%; background: var(--c); opacity: .8; }
+.watch .plane i { width: 8px; height: 8px; border-radius: 50%; background: var(--c);
+  box-shadow: 0 0 0 .5px var(--page); }
 .watch .plane img { width: 20px; height: 20px; object-fit: contain; border: 2px solid var(--c); border-radius: 3px;
   background: rgb(128 128 128 / .3); }
 .watch .plane .query { z-index: 1; width: 34px; height: 34px; border-width: 3px; border-radius: 5px;
