@@ -141,8 +141,9 @@ class MarginLoss(PairLoss):
 @batch_loss(
     "multi_similarity",
     title="Multi-similarity",
-    latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
-    r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
+    # in braces, so that a line breaks between the two terms
+    latex=r"\operatorname{mean}_i\ {\tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)}"
+    r" + {\tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)}",
     source="Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
     sentence="Weights each pair by its own similarity and by the similarities of its anchor's other pairs.",
 )

@@ -19,6 +19,11 @@ STORY = {
     "samples": "Tested on new samples of the training classes, which is easier.",
     "classes": "Tested on unseen classes, the standard zero-shot retrieval test.",
 }
+SYMBOLS = {  # of losses of a batch, except settings, which have labels in the sidebar
+    "P_i": "positives of sample $i$ in the batch",
+    "N_i": "negatives of sample $i$ in the batch",
+    "s_{ij}": "similarity of samples $i$ and $j$",
+}
 FEW_CLASSES = (
     "{classes} training classes are too few to generalise: validation on known classes rises, while the test on unseen "
     "ones may fall below the untrained network."
@@ -100,7 +105,8 @@ def _describe_loss(spec: RunSpec) -> None:
     st.latex(f"E = {formula.energy_latex}")
     st.markdown(formula.sentence)
     if spec.loss.name not in losses.names():
-        st.caption(f"{formula.source}.")
+        symbols = "; ".join(f"${name}$: {meaning}" for name, meaning in SYMBOLS.items() if name in formula.energy_latex)
+        st.caption(f"{formula.source}. {symbols}{'.' * bool(symbols)}")
         return
     upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
     window = "below at 0" if upper == math.inf else f"to [0, {upper:.4g}], with zero gradient outside"

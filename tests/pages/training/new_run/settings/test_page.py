@@ -337,6 +337,8 @@ def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(open_page):
     for name in losses.batch_names()[::4]:
         with note_member(name):
             app.selectbox(key="train-loss-name").select(name).run()
+            explained = any("$P_i$: positives" in caption.value for caption in app.caption)
+            assert explained == ("P_i" in losses.describe(name).latex)
             loss = shown_spec(app).loss
             assert (loss.name, loss.parameters) == (name, losses.describe(name).defaults)
 
