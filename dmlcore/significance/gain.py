@@ -53,7 +53,7 @@ class TrainingGain:
 
     @property
     def _points(self) -> str:
-        return f"{100 * self.mean:+.1f} ± {50 * (self.high - self.low):.1f}"
+        return f"{100 * self.mean:+.1f} ± {50 * (self.high - self.low):.1f}".replace("-", "−")
 
     @property
     def _verdict(self) -> str:

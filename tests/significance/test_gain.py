@@ -49,6 +49,7 @@ def test_only_a_significant_difference_is_called_a_gain(shift, words):
     assert f"Training {words} the best untrained baseline (whitened features, test MAP@R" in found.words
     assert found.short.startswith(f"Training {words} the best untrained baseline (whitened features, ")
     assert ("gained" in found.words) == (found.low > 0)
+    assert ("−" in found.short) == (found.mean < 0)
 
 
 def test_interval_is_that_of_the_difference_of_the_classes():

@@ -36,10 +36,11 @@ def note(run: Run, test: TestNeighbours) -> None:
             "samples are searched when you open them."
         )
     elif (known := test.approximation) is not None:
+        shift = f"{100 * known.precision:+.1f}".replace("-", "−")
         st.caption(
             f"≈ Approximate neighbours: {known.words}. R@1 is off by at most {percent(known.first.off)} (95 % "
-            f"confidence), and the exact MAP@R is this {100 * known.precision:+.1f} ± {100 * known.precision_off:.1f} "
-            "points. Distances are exact; ranks, scores, hubs and confusions are computed from these lists."
+            f"confidence), and the exact MAP@R is this {shift} ± {100 * known.precision_off:.1f} points. "
+            "Distances are exact; ranks, scores, hubs and confusions are computed from these lists."
         )
     else:
         return
