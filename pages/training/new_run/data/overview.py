@@ -89,7 +89,7 @@ def _table(where: str | None, counts: str, counted_at: int) -> pa.Table:
         samples.append(held[0])
         classes.append(held[1])
         places.append("" if place is None else str(place) if data.describe(name).needs_files else "built in")
-    titles = [data_choice(name) for name in known]
+    titles = [data_choice(name).partition(" (")[0] for name in known]  # the column is too narrow for remarks
     return pa.table({"data set": titles, "here": here, "samples": samples, "classes": classes, "where": places})
 
 
