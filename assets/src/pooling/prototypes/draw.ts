@@ -128,21 +128,24 @@ export function paintPlane(
       ctx.fillStyle = ink.text;
       ctx.fill();
     }
-  if (show.hulls)
-    polygons(plane.hull, plane.hulls).forEach((corners, slot) => {
-      if (!corners.length) return;
-      trace(ctx, corners, at);
-      for (const [width, colour, dash] of [
-        [5, ink.page, []],
-        [2.4, colours[slot], DASHES[slot]],
-      ] as const) {
-        ctx.lineWidth = width;
-        ctx.strokeStyle = colour;
-        ctx.setLineDash(dash);
-        ctx.stroke();
-      }
-      ctx.setLineDash([]);
-    });
+  if (show.hulls) {
+    // All rims first, then the colours: of hulls that share an edge, each remains visible, because
+    // the dashes of the later ones leave gaps.
+    const hulls = polygons(plane.hull, plane.hulls),
+      outline = (width: number, look: (slot: number) => [colour: string, dash: number[]]) =>
+        hulls.forEach((corners, slot) => {
+          if (!corners.length) return;
+          const [colour, dash] = look(slot);
+          trace(ctx, corners, at);
+          ctx.lineWidth = width;
+          ctx.strokeStyle = colour;
+          ctx.setLineDash(dash);
+          ctx.stroke();
+        });
+    outline(5, () => [ink.page, []]);
+    outline(2.4, (slot) => [colours[slot], DASHES[slot]]);
+    ctx.setLineDash([]);
+  }
   if (show.averages) points(ctx, plane, view, at, colours, ink, 3.6);
   for (let j = 0; j < image.own.length / 2; j++) {
     const i = image.assigned[j],
