@@ -13,6 +13,7 @@ from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
 
 LEFT_OUT = 3  # if at most this many losses are not tied for best, the sentence names these instead of the tied losses
+ON = "AP@R and the rank of P"  # what losses are compared by, see best_loss.JUDGES
 JUDGED = (
     "Losses are compared by AP@R, then by the rank of P. Results tie if they differ by less than 10 % of the largest "
     "improvement, one point of AP@R or one rank."
@@ -48,10 +49,10 @@ def _named(best: Sequence[str], compared: Sequence[str]) -> str:
         return f"Largest improvement: {_titles(best)}"
     behind = [name for name in compared if name not in best]
     if not behind:
-        return f"All {len(best)} losses tie"
+        return f"All {len(best)} losses tie on {ON}"
     if len(behind) <= min(LEFT_OUT, len(best) - 1):
-        return f"{len(best)} of {len(compared)} losses tie, all but {_titles(behind)}"
-    return f"{len(best)} of {len(compared)} losses tie: {_titles(best)}"
+        return f"{len(best)} of {len(compared)} losses tie on {ON}, all but {_titles(behind)}"
+    return f"{len(best)} of {len(compared)} losses tie on {ON}: {_titles(best)}"
 
 
 def _titles(names: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ const PARTS = [
   ["tangential", "length of the component that moves the point along the sphere"],
 ];
 const TABLE =
-  "★ marks the best value of a column. Click a header to sort the table or a loss to draw it.";
+  "★ best, or tied with the best; none if all tie or none improves. ✓ better, ✗ worse than now. Click a header to sort the table or a loss to draw it.";
 
 // Scroll to the true step, which Streamlit renders below the plane.
 const trueStep = () => {

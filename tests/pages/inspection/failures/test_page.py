@@ -324,7 +324,7 @@ ONE = NeighbourRanks(58, 1, 0.0)
         ),
         (
             {"ratio": NeighbourRanks(9, 1, 0.0), "ranking": NeighbourRanks(8, 3, 0.0), "hoffer": ONE},
-            ("2 of 3 losses tie", "all but", "0.0", "58", "8–9", "1", "1–3"),
+            ("2 of 3 losses tie on AP@R and the rank of P", "all but", "0.0", "58", "8–9", "1", "1–3"),
         ),
         ({"ratio": NeighbourRanks(9, 1, 0.0)}, ("With Ratio", "0.0", "58", "9", "1")),
         ({"ratio": ONE, "ranking": ONE}, ("No loss changes",)),
