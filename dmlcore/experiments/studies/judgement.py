@@ -83,7 +83,8 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
         more = (*(why for _, why in answers), *order, *_without_starts(study, results))
         headline = " ".join(answer for answer, _ in answers)
         if level_of != sentence.headline:  # hardly a variant is above the best baseline, which no reader may miss
-            return Verdict(f"{headline} {level_of}", more)
+            counted = level_of[0].isdigit()  # after an answer, "no. 2 of 3" would read as a number
+            return Verdict(f"{headline} {'Overall, ' if counted else ''}{level_of}", more)
         return Verdict(headline, (level_of, *more))
     if level and sentence.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))

@@ -139,7 +139,7 @@ PRESETS = (  # a URL without parameters opens the first preset
         "Four classes",
         "The plane has room for four classes. A fifth of each bag passes a sharp gate. At step 16 its prototypes are "
         "placed among the bags; from then on they converge to the tokens of single classes. With GAP the shared tokens "
-        "always keep half of the weight.",
+        "always keep about half of the weight.",
         "classes=4",
     ),
     Preset(
