@@ -63,10 +63,13 @@ function powerOfTen(exponent: number): Tick {
 
 // ---- drawing
 
-/** Greatest number of steps between the ticks of each axis; 6 by default. */
+/** Greatest number of steps between the ticks of each axis, 6 by default; and where a plane's
+ * numbers are. */
 export interface Marks {
   x?: number;
   y?: number;
+  corner?: readonly [x: number, y: number]; // place whose left and lower lines the numbers follow
+  below?: boolean; // below what the figure draws
 }
 
 const FONT = "11px system-ui, sans-serif",
@@ -102,20 +105,24 @@ export function grid(ctx: Context, view: View, ink: Ink, most?: Marks): void {
   ctx.stroke();
 }
 
-/** Draw the numbers of a plane along its lower and left edge, legible over any field. */
-export function numbers(ctx: Context, view: View, ink: Ink, most?: Marks): void {
+/** Draw the numbers of a plane along its lower and left edge, or along the lines through `corner`,
+ * legible over any field. */
+export function numbers(ctx: Context, view: View, ink: Ink, most: Marks = {}): void {
   const { width, height } = view,
+    [left, bottom] = most.corner ? view.to(most.corner) : [0, height],
+    gap = most.corner ? 10 : 5, // marks of the figure may stand on the lines
     { x, y } = marked(view, most);
   ctx.font = FONT;
   ctx.textAlign = "center";
   ctx.textBaseline = "alphabetic";
   for (const { text, pixel } of x)
     if (pixel >= CORNER && pixel <= width - EDGE)
-      halo(ctx, text, pixel, height - 5, ink.text, ink.rim);
+      halo(ctx, text, pixel, bottom - gap, ink.text, ink.rim);
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   for (const { text, pixel } of y)
-    if (pixel >= EDGE && pixel <= height - CORNER) halo(ctx, text, 5, pixel, ink.text, ink.rim);
+    if (pixel >= EDGE && pixel <= height - CORNER)
+      halo(ctx, text, left + gap, pixel, ink.text, ink.rim);
 }
 
 /** Draw the numbers and names of a chart's axes in the margin around its area. */

@@ -232,9 +232,11 @@ export class Figure<Hit = unknown> {
   private draw(ctx: Context, exported: boolean): void {
     const { view, theme, spec } = this,
       { axes } = spec,
-      ink = INK[theme];
+      ink = INK[theme],
+      write = view.window ? numbers : labels;
     if (axes) grid(ctx, view, ink, axes);
+    if (axes?.below) write(ctx, view, ink, axes);
     spec.draw(ctx, { view, ink, theme, exported, moving: Boolean(this.busy) });
-    if (axes) (view.window ? numbers : labels)(ctx, view, ink, axes);
+    if (axes && !axes.below) write(ctx, view, ink, axes);
   }
 }

@@ -86,7 +86,7 @@ export interface FigureSpec<Hit = unknown> {
   // -- what belongs to it
   tools?(): Tool[]; // before those that zoom, which a figure with `setView` has
   showAll?(): void; // sets a view that shows everything: one more button
-  axes?: Marks; // grid below and numbers above what `draw` paints
+  axes?: Marks; // grid below and numbers above what `draw` paints, unless they say otherwise
   legend?(ink: Ink): Key[];
   describe?(): string; // the state in words, announced after each gesture
 }

@@ -37,7 +37,11 @@ export class PlaneFigure {
       label: TITLES[side],
       touch: "all",
       view: (width, height) => plane([0, 0, REACH], width, height),
-      axes: {},
+      // inside the line of the limit, where they cross nothing, and never over a token
+      get axes() {
+        const { bound } = app.player.options;
+        return { corner: [-bound, -bound] as const, below: true };
+      },
       draw: (ctx, { view, theme }) => {
         const { frame, labels, highlighted: chosen, shown, player } = app,
           { bound } = player.options;
