@@ -154,7 +154,7 @@ function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: n
     x += 12;
   }
   const named = lines.filter(({ name }) => name),
-    valued = named.map(({ name, value }) => `${name} ${brief(value(step))}`),
+    valued = named.map(({ name, value }) => `${name} ${steady(value(step))}`),
     fits =
       x + valued.reduce((sum, text) => sum + 28 + ctx.measureText(text).width, -10) <= pen.right;
   named.forEach(({ name = "", colour, dash }, i) => {
@@ -164,6 +164,11 @@ function paintLegend(pen: Pen, title: string | undefined, lines: Line[], step: n
     x += fits ? 10 : 4;
   });
 }
+
+// Return a number with three decimals, so that its width hardly changes while the steps go by; in the
+// shortest form where three decimals do not suffice.
+const steady = (v: number) =>
+  v === 0 || (Math.abs(v) >= 0.001 && Math.abs(v) < 1000) ? v.toFixed(3) : brief(v);
 
 function largest(values: ArrayLike<number> = []) {
   let high = 0;

@@ -49,7 +49,7 @@ test("the mean has its name and value above, the noise is faint below it", () =>
     { lines, texts } = drawn([row], { last: 30, step: 12 }, { title: "loss" }),
     [noise, mean] = lines.filter(({ colour }) => colour === "red");
   assert.deepEqual([noise.alpha, noise.dash, mean.alpha, mean.dash], [0.3, [], 1, [5, 3]]);
-  assert.ok(texts.includes("loss") && texts.includes("mean 0.25"));
+  assert.ok(texts.includes("loss") && texts.includes("mean 0.250"));
   assert.ok(texts.includes("4"), "the axis holds the noise");
 });
 
