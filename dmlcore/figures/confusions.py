@@ -12,10 +12,11 @@ import altair as alt
 import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.maps import luminance
 from dmlcore.figures.palette import INK
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.geometry.scales import round_top
-from dmlcore.typing import Floats, Ints
+from dmlcore.typing import Array, Floats, Ints
 
 RIGHT, WRONG, MARKED = (INK[False][role] for role in ("right", "wrong", "marked"))
 # in pixels: side of the matrix including class names; minimum and maximum side of a cell
@@ -24,8 +25,8 @@ MOST_NAMED = 40  # maximum number of classes with names next to the matrix; a ce
 UPRIGHT = 18  # cell width in pixels below which column names are vertical, because slanted names would overflow
 NUMBERED = 28  # cell width in pixels from which the share is written in the cell
 LONGEST_NAME, LETTER = 130, 5.5  # in pixels: maximum width of a name next to the matrix; approximate width of a letter
-# cells with at least this share of the opacity scale's upper limit get white text, which is easier to read there
-STRONG = 0.35
+FAINTEST = 0.04  # opacity of a cell of share 0
+LEGIBLE = 4.5  # least contrast of a number to its cell (WCAG 2.2); black or white reach it on every colour
 MOST_POINTS = 500  # maximum number of classes in the ranking; if there are more, evenly spaced ranks are shown
 MOST_BARS = 50
 GREY = INK[False]["quiet"]
@@ -34,7 +35,7 @@ CELL = "cell"  # name of the Vega-Lite selection of a matrix cell, with the fiel
 
 
 def matrix(
-    shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = INK[False]["text"]
+    shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, dark: bool = False
 ) -> tuple[Spec, Columns]:
     """Return the confusion matrix as a Vega-Lite specification and its data rows.
 
@@ -47,9 +48,11 @@ def matrix(
         labels: Label of each row and column, shape (c,).
         names: Names of the classes, in the order of `labels`.
         chosen: Row and column label of the cell to frame; None for no frame.
-        ink: Colour of numbers on pale cells.
+        dark: True for the dark theme.
     """
     columns = _cells(shares, labels, names, chosen)
+    ink = INK[dark]["text"]
+    marked = ink if dark else MARKED  # on a dark page, blue hardly differs from the cells
     # The scale of opacity ends at the largest confusion; otherwise the diagonal would make all other cells pale.
     off = columns["share"][columns["i"] != columns["j"]]
     top = round_top(float(off.max(initial=0.0)), 1.0)
@@ -67,6 +70,8 @@ def matrix(
         labelOverlap=False,
         labelFlush=False,
         labelFontSize=int(np.clip(cell - 1, 7, 11)),
+        labelColor=ink,
+        titleColor=ink,
     )
     across = axis.copy()
     level = LETTER * max(map(len, names)) < cell - 8
@@ -74,15 +79,14 @@ def matrix(
     scale = alt.Scale(domain=labels.tolist(), paddingInner=0.04, paddingOuter=0)
     numbered = cell >= NUMBERED
     legend = square_legend(f"share of the neighbours{', numbers in per cent' if numbered else ''}", WRONG, ".2~%")
-    opacity = alt.Scale(type="sqrt", domain=[0, top], range=[0.04, 1], clamp=True)
+    legend.labelColor = legend.titleColor = ink
+    opacity = alt.Scale(type="sqrt", domain=[0, top], range=[FAINTEST, 1], clamp=True)
     # Clickable cells.
     own = alt.datum.i == alt.datum.j
     rect = alt.Chart(name="cells").mark_rect(cursor="pointer")
     rect = rect.encode(
         alt.Opacity("share:Q", scale=opacity, legend=legend),
         color=alt.when(own).then(alt.value(RIGHT)).otherwise(alt.value(WRONG)),
-        stroke=alt.when(alt.datum.marked).then(alt.value(MARKED)).otherwise(alt.value(None)),
-        strokeWidth=alt.when(alt.datum.marked).then(alt.value(3)).otherwise(alt.value(0)),
         tooltip=[
             alt.Tooltip("query:N", title="queries of"),
             alt.Tooltip("neighbour:N", title="neighbours of"),
@@ -92,13 +96,15 @@ def matrix(
         alt.selection_point(name=CELL, fields=["i", "j"], on="click", toggle=False),
         alt.param("names", value={str(label): name for label, name in zip(labels.tolist(), names, strict=True)}),
     )
+    # The frame is a layer of its own, because the opacity of a cell applies to its outline, too. Frame and numbers have
+    # no tooltip, so that pointer events reach the cell below.
+    frame = alt.Chart().mark_rect(filled=False, stroke=marked, strokeWidth=3).transform_filter(alt.datum.marked)
     # Write the share as a number if the cells are large enough.
-    strong = alt.datum.share >= STRONG * top
-    number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that pointer events reach the cell below
-    readable = alt.when(strong).then(alt.value(INK[False]["onPrimary"])).otherwise(alt.value(ink))
-    number = number.encode(alt.Text("percent:N"), color=readable)
+    if numbered:
+        columns["ink"] = _number_colours(columns, top, dark)
+    number = alt.Chart().mark_text(fontSize=11).encode(alt.Text("percent:N"), color=alt.Color("ink:N", scale=None))
     chart = alt.layer(
-        *[rect, number][: 2 if numbered else 1],
+        *[rect, frame, number][: 3 if numbered else 2],
         data=ROWS,
         width=alt.Step(cell),
         height=alt.Step(cell),
@@ -128,6 +134,30 @@ def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
         "percent": np.array([f"{100 * s:.{0 if s >= 0.01 else 1}f}" for s in share], dtype=object),
         "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
     }
+
+
+def _number_colours(columns: Columns, top: float, dark: bool) -> Array:
+    """Return the colour of the number in each cell: that of other text, or white or black where it is hard to read."""
+    page, choices = INK[dark]["page"], (INK[dark]["text"], "#FFFFFF", "#000000")
+
+    def legible(own: bool, share: float) -> str:
+        opacity = FAINTEST + (1 - FAINTEST) * min(1.0, (share / top) ** 0.5)
+        cell = luminance(_mix(RIGHT if own else WRONG, page, opacity))
+        return next(text for text in choices if _contrast(luminance(text), cell) >= LEGIBLE)
+
+    cells = zip(columns["i"] == columns["j"], columns["share"].tolist(), strict=True)
+    return np.array([legible(own, share) for own, share in cells], dtype=object)
+
+
+def _mix(colour: str, page: str, opacity: float) -> str:
+    """Return "#rrggbb" as it is seen with this opacity in 0..1 on a page."""
+    over, under = (np.array(list(bytes.fromhex(each[1:])), float) for each in (colour, page))
+    return "#" + bytes(np.rint(opacity * over + (1 - opacity) * under).astype(np.uint8)).hex()
+
+
+def _contrast(a: float, b: float) -> float:
+    """Return the contrast of two relative luminances, from 1 to 21 (WCAG 2.2)."""
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
 def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries: Ints) -> tuple[Spec, Columns]:

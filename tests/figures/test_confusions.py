@@ -8,8 +8,18 @@ import pytest
 from scipy.stats import binom
 
 from dmlcore.figures import confusions, distance_densities
+from dmlcore.figures.palette import INK
 
 HOSTILE = '<img src=x onerror=alert(1)>"]; alert(2); names["$x$ \u202edrow ![](http://evil.test/a.png)'
+
+
+def rgb(colour):
+    return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)], float)
+
+
+def relative_luminance(colours):
+    x = colours / 255
+    return np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
 
 
 def valid(chart):
@@ -26,11 +36,30 @@ def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
     cells = {(i, j): s for i, j, s in zip(columns["i"], columns["j"], columns["share"], strict=True)}
     assert cells == {(7, 7): 0.5, (7, 3): 0.5, (3, 3): 1, (9, 7): 0.1, (9, 9): 0.9, (3, 9): 0}
     assert [(i, j) for i, j, m in zip(columns["i"], columns["j"], columns["marked"], strict=True) if m] == [(3, 9)]
-    rect, number = spec["layer"]
+    rect, frame, number = spec["layer"]
     assert rect["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the colour scale shows errors only"
+    assert frame["transform"] == [{"filter": "datum.marked"}]
     assert number["encoding"]["text"]["field"] == "percent"
     assert columns["percent"].tolist() == ["50", "50", "100", "10", "90", "0.0"]
     assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the given order"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_each_number_is_legible_on_its_cell(dark):
+    shares = np.outer(np.linspace(0.01, 0.9, 15), np.linspace(0.05, 1, 15))
+    names = [str(number) for number in range(15)]
+    spec, columns = valid(confusions.matrix(shares, np.arange(15), names, (0, 1), dark=dark))
+    rect, _, number = spec["layer"]
+    assert number["encoding"]["color"]["field"] == "ink"
+    scale, page = rect["encoding"]["opacity"]["scale"], rgb(INK[dark]["page"])
+    (low, high), (least, most) = scale["domain"], scale["range"]
+    place = np.sqrt(np.clip((columns["share"] - low) / (high - low), 0, 1))
+    opacity = (least + (most - least) * place)[:, None]
+    own = (columns["i"] == columns["j"])[:, None]
+    cell = opacity * np.where(own, rgb(confusions.RIGHT), rgb(confusions.WRONG)) + (1 - opacity) * page
+    a, b = (relative_luminance(colours) + 0.05 for colours in (cell, np.array([rgb(x) for x in columns["ink"]])))
+    assert (np.maximum(a, b) / np.minimum(a, b)).min() >= 4.45, "colours of a screen are rounded"
+    assert INK[dark]["text"] in columns["ink"]
 
 
 @pytest.mark.parametrize(("names", "angle"), [(["7", "3"], 0), (["Kaldoon 04", "Ionteq 01"], -60)])
@@ -55,7 +84,7 @@ def test_cells_are_square_fit_one_side_with_their_names_and_up_to_forty_are_name
     names = [f"{i}".zfill(letters) for i in range(classes)]
     spec, columns = valid(confusions.matrix(np.full((classes, classes), 1 / classes), np.arange(classes), names, None))
     assert spec["width"] == spec["height"] == {"step": cell}
-    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rect", "text"][: 1 + numbered]
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rect", "rect", "text"][: 2 + numbered]
     assert len(columns["share"]) == classes**2
     for axis in (spec["encoding"][of]["axis"] for of in "xy"):
         assert axis["labelOverlap"] is False

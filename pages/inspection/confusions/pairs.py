@@ -9,7 +9,6 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.figures.confusions import CELL, MOST_NAMED, matrix
-from dmlcore.figures.palette import INK
 from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
@@ -28,7 +27,6 @@ COUNTS_DEFAULT = 3
 # row height of the list in pixels, and number of rows visible without scrolling, which leaves room for images below
 ROW, IN_SIGHT = 35, 5
 PAIR = "pair"  # URL parameter; its value is "QUERY-OTHER", the labels of the query's and the neighbour's class
-TEXT = {"light": INK[False]["text"], "dark": INK[True]["text"]}  # text colour of the numbers in pale cells, by theme
 # The matrix has its full size, so that its class names are visible and the mouse wheel scrolls the page. In a narrow
 # window, the matrix scrolls horizontally and the list moves below it. Eight neighbours fit on one line.
 STYLE = """<style>
@@ -142,8 +140,8 @@ def _matrix(
     order = confusions.order_classes(shares)
     labels = pair_counts.classes[places[order]]
     names = [view.name(int(x)) for x in labels]
-    ink = TEXT["dark" if st.context.theme.type == "dark" else "light"]
-    drawn = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
+    dark = st.context.theme.type == "dark"
+    drawn = matrix(shares[np.ix_(order, order)], labels, names, chosen, dark=dark)
     with st.container(key="matrix-scroll"):
         words = (
             f"Confusion matrix of {len(labels)} classes: share of each class among the neighbours of the "
