@@ -11,6 +11,7 @@ from dmlcore.inspection.failure.one_step import NeighbourRanks
 from dmlcore.spec.optimisers import OPTIMISERS
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
+from pages.shared.words.numbers import unbroken
 
 LEFT_OUT = 3  # if at most this many losses are not tied for best, the sentence names these instead of the tied losses
 ON = "AP@R and the rank of P"  # what losses are compared by, see best_loss.JUDGES
@@ -38,7 +39,7 @@ def verdict(best: BestLoss, before: NeighbourRanks, after: Mapping[str, Neighbou
         f"rank of P {_change(f'{before.right:,}', [f'{each.right:,}' for each in _by(then, 'right')])}",
         f"rank of N {_change(f'{before.wrong:,}', [f'{each.wrong:,}' for each in _by(then, 'wrong')])}",
     )
-    return f"{_named(best.names, list(after))}. {', '.join(changes)}."
+    return unbroken(f"{_named(best.names, list(after))}. {', '.join(changes)}.")
 
 
 def _named(best: Sequence[str], compared: Sequence[str]) -> str:
@@ -85,8 +86,8 @@ def price(before: float | None, after: float | None) -> str:
         return ""
     first, then = (f"{100 * each:.2f}" for each in (before, after))
     if first == then:
-        return f"MAP@R of all queries stays at {then} %."
-    change = f"MAP@R of all queries {first} → {then} %"
+        return unbroken(f"MAP@R of all queries stays at {then} %.")
+    change = unbroken(f"MAP@R of all queries {first} → {then} %")
     if after > before:
         return f"{change}: other queries gain, too."
     return f"{change}: other queries lose, because the step serves a single triplet."

@@ -22,6 +22,7 @@ from pages.shared.server import thumbnails
 from pages.shared.state import untrusted
 from pages.shared.state.cache import cached
 from pages.shared.widgets.component import component
+from pages.shared.words.numbers import unbroken
 
 IMAGES = 8
 OPACITY = 0.6
@@ -170,7 +171,7 @@ def verdict(lines: Sequence[WeightsRow], grid: int) -> str:
     words = ", ".join(f"{name} {100 * means[name]:.1f} ± {100 * noise[name]:.1f} %" for name in means)
     ahead = [name for name in means if means[name] > even + max(CLEAR * noise[name], ROUNDING)]
     first = f"{' and '.join(ahead)} look{'s' * (len(ahead) == 1)} at" if ahead else "No pooling looks at"
-    return (
+    return unbroken(
         f"{first} the tile of the class. Weight on it: {words} (mean of {count} images); uniform weights give "
         f"{100 * even:.0f} %."
     )

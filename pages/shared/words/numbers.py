@@ -13,6 +13,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def unbroken(text: str) -> str:
+    """Return a sentence in which no line ends between a number and its per cent sign."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
 def percent(value: float | None) -> str:
     """Return a score in 0..1 as a percentage for display; a dash if it is None or NaN."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

@@ -20,6 +20,7 @@ from pages.pooling.transport import service as transport_service
 from pages.pooling.transport.state import PRESETS, TransportState
 from pages.shared.server.wire import unpack
 from pages.shared.state import spec_link
+from pages.shared.words.numbers import unbroken
 from tests.members import in_one_case
 from tests.pages.conftest import load_page
 from tests.wording import says
@@ -115,7 +116,7 @@ def row(name, shares, weights=None):
 
 def test_who_looks_at_the_tile_is_told_from_noise():
     even, clear, noisy = row("GAP", [0.25] * 4), row("GSP", [0.5, 0.4, 0.5, 0.4]), row("DeLF", [0.0, 1.0, 0.1, 0.3])
-    shares = ("25.0 ± 0.0 %", "45.0 ± 2.9 %", "35.0 ± 22.5 %", "4 images", "25 %")
+    shares = [unbroken(part) for part in ("25.0 ± 0.0 %", "45.0 ± 2.9 %", "35.0 ± 22.5 %", "4 images", "25 %")]
     assert says(verdict([even, clear, noisy], 2), "GSP looks at", *shares)
     assert verdict([even, noisy], 2).startswith("No pooling looks at")
     assert verdict([clear, row("X", [0.4, 0.41])], 2).startswith("GSP and X look at")
