@@ -82,12 +82,13 @@ export class Pen {
     this.segments(lines, ink.grid);
   }
 
-  // Draw something that is cut off where it leaves the area between the axes.
-  inside(draw: () => void) {
+  // Draw something that is cut off where it leaves the area between the axes by more than
+  // `overhang` pixels.
+  inside(draw: () => void, overhang = OVERHANG) {
     const { ctx, left, right, top, base } = this;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(left, top - OVERHANG, right - left + OVERHANG, base - top + 2 * OVERHANG);
+    ctx.rect(left, top - overhang, right - left + overhang, base - top + 2 * overhang);
     ctx.clip();
     draw();
     ctx.restore();

@@ -127,7 +127,9 @@ const convergence: Describe = (answer) => {
         middle = 0.6 * count;
       pen.across(1e-6, ink.residual, DOTTED);
       pen.curve(steps, errors.map(floor), ink.negative, { width: 3 });
-      pen.curve(steps, steps.map(predicted), ink.text, { dash: [5, 5], width: 1.1 });
+      const falling = () =>
+        pen.curve(steps, steps.map(predicted), ink.text, { dash: [5, 5], width: 1.1 });
+      pen.inside(falling, 0);
       if (count < 40) steps.forEach((k, i) => pen.square(k, floor(errors[i]), ink.negative, 2.6));
       pen.curve([...newton.keys()], newton.map(floor), ink.positive, { width: 1.6 });
       newton.forEach((e, k) => pen.dot(k, floor(e), ink.positive, 3.6));
