@@ -53,7 +53,8 @@ export const Page = ({ app }: PartProps) => (
               <p class="caption">
                 Dots: pixels, with the number of equal ones. Numbered rings: prototypes. Violet:
                 open gate. Dashed rings: distance within which the linear programme opens the gate.
-                Lines: cells of the prototypes. ◇ ○ □: pooled vectors. Click to place the brush.
+                Lines: cells of the prototypes. ◇ ○ □: pooled vectors. Square framed in blue: the
+                brush; click to place it.
               </p>
             </figure>
             <figure>
@@ -121,18 +122,20 @@ function BrushPanel({ app }: PartProps) {
         value={String(brush.side)}
         onChange={(n) => app.setBrush({ side: Number(n) } as Partial<Brush>)}
       >
-        <button title="Undo (Ctrl+Z)" disabled={!canUndo} onClick={() => editor.undo()}>
-          Undo
-        </button>
-        <button title="Redo (Ctrl+Y)" disabled={!canRedo} onClick={() => editor.redo()}>
-          Redo
-        </button>
-        <button title="Paint all pixels with the brush" onClick={() => fill(editor.brush.code)}>
-          Fill
-        </button>
-        <button title="Set all pixels to background" onClick={() => fill(0)}>
-          Clear
-        </button>
+        <span class="pills">
+          <button title="Undo (Ctrl+Z)" disabled={!canUndo} onClick={() => editor.undo()}>
+            Undo
+          </button>
+          <button title="Redo (Ctrl+Y)" disabled={!canRedo} onClick={() => editor.redo()}>
+            Redo
+          </button>
+          <button title="Paint all pixels with the brush" onClick={() => fill(editor.brush.code)}>
+            Fill
+          </button>
+          <button title="Set all pixels to background" onClick={() => fill(0)}>
+            Clear
+          </button>
+        </span>
       </Pills>
       <Menu
         label="map"
