@@ -36,7 +36,9 @@ export function Page({ app }: { app: Collage }) {
         <Fader app={app} />
         <span class="bar">
           <span>0</span>
-          <Scale most={most} />
+          <span class="blend" style={app.style}>
+            <Scale most={most} />
+          </span>
           <span>{`${most.toFixed(most < 10 ? 1 : 0)} × the average weight`}</span>
         </span>
         {grid > 0 && (
