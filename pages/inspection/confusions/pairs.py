@@ -40,7 +40,7 @@ STYLE = """<style>
 @supports not (animation-timeline: scroll()) { @media (max-width: 640px) {
   .st-key-matrix-scroll::before { height: 1.4rem; margin-bottom: 0; animation: none; } } }
 .st-key-confused [data-testid="stColumn"] { min-width: min(36rem, 100%); }
-.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0 8px 8px; }
+.st-key-pair .neighbours .row { gap: 14px; padding: 8px 0; }
 .st-key-pair .neighbours figure.query { width: 84px; }
 .st-key-pair .neighbours .query .name { display: none; } /* the title says it */
 @media (min-width: 640px) {
