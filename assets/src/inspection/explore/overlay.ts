@@ -19,7 +19,8 @@ const MOST_IMAGES = 150,
   MOST_TRIED = 300,
   MOST_LINES = 8,
   NARROW = 480, // px of width below which names are smaller and spare the points
-  MOST_COVERED = 3, // points under a name in a narrow map
+  MOST_COVERED = 3, // points under a name in a narrow map with more classes than
+  FEW_CLASSES = 36, // up to which each class has its name, also within a dense cloud
   DIM = 0.35; // opacity of a name whose point is not highlighted
 
 // Everything that a layer needs to draw.
@@ -220,9 +221,10 @@ function names({ ctx, map, cloud, view, ink, paper, at }: Layer, images: Box[], 
   const covered = ([x0, y0, x1, y1]: Box) => {
     const [west, north] = view.from([x0, y0]),
       [east, south] = view.from([x1, y1]);
-    const box = { left: west, right: east, bottom: south, top: north };
-    const { length } = cloud.within(box, MOST_COVERED);
-    return length > MOST_COVERED ? Infinity : length;
+    const box = { left: west, right: east, bottom: south, top: north },
+      few = s.bySize.peek().length <= FEW_CLASSES,
+      { length } = cloud.within(box, few ? Infinity : MOST_COVERED);
+    return few || length <= MOST_COVERED ? length : Infinity;
   };
   let moved = false;
   placeNames(wanted, view, MOST_NAMES, [...images, ...kept], narrow ? covered : undefined).forEach(
