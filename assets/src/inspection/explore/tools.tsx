@@ -72,12 +72,15 @@ export function Tools() {
           onInput={(e) => set(map, "size", Number(e.currentTarget.value))}
         />
       </label>
-      <Menu
-        label="order of the images"
-        titles={menus.sort}
-        value={s.look.sort.value}
-        onChange={(value) => set(map, "sort", value as Look["sort"])}
-      />
+      <label class="box">
+        order
+        <Menu
+          label="order of the images"
+          titles={menus.sort}
+          value={s.look.sort.value}
+          onChange={(value) => set(map, "sort", value as Look["sort"])}
+        />
+      </label>
       <Selected />
       <button class="all" hidden={!filtered(s.filters.value)} onClick={() => clearFilters(map)}>
         Clear filters
