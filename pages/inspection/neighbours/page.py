@@ -45,9 +45,8 @@ def page() -> None:
     if st.query_params.get("view") == OWN_BEFORE:
         st.query_params["view"] = OWN
         st.rerun()  # the view selector reads the URL only at the start of a script run
-    boxes = st.container(horizontal=True, vertical_alignment="bottom")
-    menu.row("neighbours", boxes, selection.address(shown.run))
-    with boxes:
+    menu.row("neighbours", st.container(horizontal=True), selection.address(shown.run))
+    with st.container(horizontal=True):
         label = chosen_class(shown) if shown.test.has_labels else None
         others = runs_beside_view.choose(shown.run)
     browse(shown, label, others)
