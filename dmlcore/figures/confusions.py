@@ -138,12 +138,13 @@ def _cells(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
 
 def _number_colours(columns: Columns, top: float, dark: bool) -> Array:
     """Return the colour of the number in each cell: that of other text, or white or black where it is hard to read."""
-    page, choices = INK[dark]["page"], (INK[dark]["text"], "#FFFFFF", "#000000")
+    page, text = INK[dark]["page"], INK[dark]["text"]
+    choices = {text: luminance(text), "white": 1.0, "black": 0.0}
 
     def legible(own: bool, share: float) -> str:
         opacity = FAINTEST + (1 - FAINTEST) * min(1.0, (share / top) ** 0.5)
         cell = luminance(_mix(RIGHT if own else WRONG, page, opacity))
-        return next(text for text in choices if _contrast(luminance(text), cell) >= LEGIBLE)
+        return next(name for name, light in choices.items() if _contrast(light, cell) >= LEGIBLE)
 
     cells = zip(columns["i"] == columns["j"], columns["share"].tolist(), strict=True)
     return np.array([legible(own, share) for own, share in cells], dtype=object)

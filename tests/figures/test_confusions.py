@@ -12,6 +12,8 @@ from dmlcore.figures.palette import INK
 
 HOSTILE = '<img src=x onerror=alert(1)>"]; alert(2); names["$x$ \u202edrow ![](http://evil.test/a.png)'
 
+NAMED = {"white": "#ffffff", "black": "#000000"}
+
 
 def rgb(colour):
     return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)], float)
@@ -57,7 +59,10 @@ def test_each_number_is_legible_on_its_cell(dark):
     opacity = (least + (most - least) * place)[:, None]
     own = (columns["i"] == columns["j"])[:, None]
     cell = opacity * np.where(own, rgb(confusions.RIGHT), rgb(confusions.WRONG)) + (1 - opacity) * page
-    a, b = (relative_luminance(colours) + 0.05 for colours in (cell, np.array([rgb(x) for x in columns["ink"]])))
+    a, b = (
+        relative_luminance(colours) + 0.05
+        for colours in (cell, np.array([rgb(NAMED.get(x, x)) for x in columns["ink"]]))
+    )
     assert (np.maximum(a, b) / np.minimum(a, b)).min() >= 4.45, "colours of a screen are rounded"
     assert INK[dark]["text"] in columns["ink"]
 

@@ -14,7 +14,7 @@ from pages.shared.words.labels import WORDS
 from pages.shared.words.numbers import unbroken
 
 LEFT_OUT = 3  # if at most this many losses are not tied for best, the sentence names these instead of the tied losses
-ON = "AP@R and the rank of P"  # what losses are compared by, see best_loss.JUDGES
+ON = "AP@R and the rank of P"  # scores that compare losses, see best_loss.JUDGES
 JUDGED = (
     "Losses are compared by AP@R, then by the rank of P. Results tie if they differ by less than 10 % of the largest "
     "improvement, one point of AP@R or one rank."

@@ -59,7 +59,7 @@ const layersOfImage = (image: ImageBitmap) => ({
   draw: (ctx: CanvasRenderingContext2D) => ctx.drawImage(image, 0, 0),
 });
 
-// Return the share card of a page as a PNG, once the figure shows what was asked for. `image`
+// Return the share card of a page as a PNG, once the figure shows the answer of Python. `image`
 // returns what it shows in place of the figure.
 export async function cardImage(app: Carded, image?: () => Promise<Blob>) {
   await answered(app);

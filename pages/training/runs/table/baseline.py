@@ -75,8 +75,8 @@ def comparable(each: Line, baseline: Line) -> bool:
 
 def _tested(settings: Mapping[str, Any]) -> tuple[Any, ...]:
     name = settings.get("data.name")
-    usual = data.describe(name).split if name in data.names() else None
-    return name, settings.get("data.root"), settings.get("data.split") or usual
+    default = data.describe(name).split if name in data.names() else None
+    return name, settings.get("data.root"), settings.get("data.split") or default
 
 
 def differs(run: Run, baseline: Run) -> str:

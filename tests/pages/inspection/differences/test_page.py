@@ -78,7 +78,8 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     assert [int(n.replace(",", "")) for n in re.findall(r"<span>sample ([\d,]+)</span>", blocks(app))] == list(expected)
     before, after = found.comparison.average_precision[:, found.queries(kind)[0]]
     words = unescape(re.search(r'class="change">(.*?)<', blocks(app)).group(1))
-    assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({100 * (after - before):+.1f})"
+    gain = f"{100 * (after - before):+.1f}".replace("-", "−")
+    assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({gain})"
 
 
 @pytest.fixture
