@@ -204,8 +204,8 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(open_page, tmp_path
     long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
     first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
     try:
-        # Their order is undefined: two may wait before the first holds the device.
-        until(lambda: len(device_queue.waiting_runs(store)) == 2 and device_queue.running_on(store, "cpu"))
+        # Their order is undefined. The one that holds the device is read first, as it waits until then.
+        until(lambda: device_queue.running_on(store, "cpu") and len(device_queue.waiting_runs(store)) == 2)
         (working,) = device_queue.running_on(store, "cpu")
         after = list(device_queue.waiting_runs(store))
         app = open_page(store, run=after[1])
