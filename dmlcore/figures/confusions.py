@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.maps import luminance
-from dmlcore.figures.palette import INK
+from dmlcore.figures.palette import INK, mixed
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, square_legend, values
 from dmlcore.geometry.scales import round_top
 from dmlcore.typing import Array, Floats, Ints
@@ -143,17 +143,11 @@ def _number_colours(columns: Columns, top: float, dark: bool) -> Array:
 
     def legible(own: bool, share: float) -> str:
         opacity = FAINTEST + (1 - FAINTEST) * min(1.0, (share / top) ** 0.5)
-        cell = luminance(_mix(RIGHT if own else WRONG, page, opacity))
+        cell = luminance(mixed(RIGHT if own else WRONG, page, opacity))
         return next(name for name, light in choices.items() if _contrast(light, cell) >= LEGIBLE)
 
     cells = zip(columns["i"] == columns["j"], columns["share"].tolist(), strict=True)
     return np.array([legible(own, share) for own, share in cells], dtype=object)
-
-
-def _mix(colour: str, page: str, opacity: float) -> str:
-    """Return "#rrggbb" as it is seen with this opacity in 0..1 on a page."""
-    over, under = (np.array(list(bytes.fromhex(each[1:])), float) for each in (colour, page))
-    return "#" + bytes(np.rint(opacity * over + (1 - opacity) * under).astype(np.uint8)).hex()
 
 
 def _contrast(a: float, b: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmlcore.figures.palette import mixed
 from dmlcore.figures.strokes import INK, RAMP, SIGNED
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.field_table import PROBES
@@ -294,7 +295,8 @@ def _layout(landscape: Landscape, dark: bool, stacked: bool) -> dict[str, Any]:
     paper, floor = "rgba(0,0,0,0)", landscape.range
     axis = {
         "color": ink["text"],
-        "gridcolor": _mixed(ink["text"], ink["page"], 0.2),
+        # opaque, because plotly.js draws transparent colours too bright in 3-D
+        "gridcolor": mixed(ink["text"], ink["page"], 0.2),
         "showbackground": False,
         "zeroline": False,
         "nticks": 5,
@@ -340,15 +342,6 @@ def typed(values: Array) -> dict[str, str]:
         "bdata": base64.b64encode(exact.tobytes()).decode(),
         "shape": ", ".join(map(str, exact.shape)),
     }
-
-
-def _mixed(colour: str, page: str, share: float) -> str:
-    """Return `colour` mixed with the colour `page`, where `share` is the weight of `colour`.
-
-    Opaque mixed colours replace transparent ones, because plotly.js draws transparent colours too bright in 3-D.
-    """
-    mixed = [round(share * int(colour[i : i + 2], 16) + (1 - share) * int(page[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def _plain(value: float) -> str:

@@ -31,6 +31,12 @@ def inks(dark: bool) -> dict[str, str]:
     return {name + end: _pick(entry, dark, bool(end)) for name, entry in roles.items() for end in ("", "Text")}
 
 
+def mixed(colour: str, page: str, opacity: float) -> str:
+    """Return the opaque colour "#rrggbb" that `colour` has with an opacity in 0..1 on a page."""
+    parts = [round(opacity * int(colour[i : i + 2], 16) + (1 - opacity) * int(page[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
 INK = {dark: inks(dark) for dark in (False, True)}
 # Colours of a scale or of a list of classes, by name and `dark`.
 SCALES = {name: _column("scales", name) for name in _FILE["scales"]}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.significance.verdicts import NAMES
+from dmlcore.significance.verdicts import NAMES, spread
 from dmlcore.typing import Floats, Ints
 
 MOST_GROUPS = 500  # classes beyond this number share groups, so that a metrics row stays small
@@ -53,7 +53,7 @@ class TrainingGain:
 
     @property
     def _points(self) -> str:
-        return f"{100 * self.mean:+.1f} ± {50 * (self.high - self.low):.1f}".replace("-", "−")
+        return f"{spread(self.mean, None, sign=True)} ± {50 * (self.high - self.low):.1f}"
 
     @property
     def _verdict(self) -> str:

@@ -14,6 +14,7 @@ import streamlit as st
 from dmlcore.data import Dataset
 from dmlcore.inspection import metadata
 from dmlcore.inspection.differences import Difference, Doubted, Kind
+from dmlcore.significance.noise import spread
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.differences.sides import RunSide
@@ -113,7 +114,7 @@ def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) 
             caption = tuple(filter(None, (shown.sides[number].words, ap)))
             lines.append(neighbour_grid.RunNeighbours(mark, side.run.id, caption, side.near(row, k, forces=False)))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
-        gain = f"{100 * change[position]:+.1f}".replace("-", "−")
+        gain = spread(float(change[position]), None, sign=True)
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
             f'<span class="change">{words} ({gain})</span>',

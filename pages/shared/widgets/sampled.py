@@ -9,6 +9,7 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.whole_search import WholeCost, WholeSearch
 from dmlcore.jobs.launch import JobName
 from dmlcore.metrics.approximate import TITLES
+from dmlcore.significance.noise import spread
 from dmlcore.storage.runs import Run
 from pages.shared.state.cache import cached
 from pages.shared.widgets import job_button
@@ -36,7 +37,7 @@ def note(run: Run, test: TestNeighbours) -> None:
             "samples are searched when you open them."
         )
     elif (known := test.approximation) is not None:
-        shift = f"{100 * known.precision:+.1f}".replace("-", "−")
+        shift = spread(known.precision, None, sign=True)
         st.caption(
             f"≈ Approximate neighbours: {known.words}. R@1 is off by at most {percent(known.first.off)} (95 % "
             f"confidence), and the exact MAP@R is this {shift} ± {100 * known.precision_off:.1f} points. "

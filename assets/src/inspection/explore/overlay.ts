@@ -19,8 +19,8 @@ const MOST_IMAGES = 150,
   MOST_TRIED = 300,
   MOST_LINES = 8,
   NARROW = 480, // px of width below which names are smaller and spare the points
-  MOST_COVERED = 3, // points under a name in a narrow map with more classes than
-  FEW_CLASSES = 36, // up to which each class has its name, also within a dense cloud
+  MOST_COVERED = 3, // points under a name in a narrow map with more than FEW_CLASSES
+  FEW_CLASSES = 36, // most classes of a map that names each of them, also within a dense cloud
   DIM = 0.35; // opacity of a name whose point is not highlighted
 
 // Everything that a layer needs to draw.
