@@ -46,6 +46,8 @@ FMR = 0.01  # default of the promised false match rate
 class Rates:
     """Rates on one set of classes, each in 0..1, with 95 % intervals from a bootstrap over classes.
 
+    Intervals are None where fewer than three classes leave them unknown.
+
     Attributes:
         name: Description of the classes.
         classes: Number of classes.
@@ -65,11 +67,11 @@ class Rates:
     same: int
     different: int
     fmr: float
-    fmr_interval: Interval
+    fmr_interval: Interval | None
     fnmr: float
-    fnmr_interval: Interval
+    fnmr_interval: Interval | None
     eer: float
-    eer_interval: Interval
+    eer_interval: Interval | None
     opis: float
 
     @property
@@ -94,12 +96,12 @@ class Recommendation:
     """
 
     threshold: float
-    threshold_interval: Interval
+    threshold_interval: Interval | None
     promised: float
     seen: Rates
     unseen: Rates
     ratio: float
-    ratio_interval: Interval
+    ratio_interval: Interval | None
     note: str = ""
 
     @property
@@ -177,7 +179,9 @@ def recommend(pair: ClassSides, fmr: float = FMR) -> Recommendation:
     )
 
 
-def _rates(side: Side, rates: tuple[float, float], fmr_interval: Interval, fnmr_interval: Interval) -> Rates:
+def _rates(
+    side: Side, rates: tuple[float, float], fmr_interval: Interval | None, fnmr_interval: Interval | None
+) -> Rates:
     pairs = side.pairs
     return Rates(
         name=side.name,
@@ -206,16 +210,17 @@ def describe(recommendation: Recommendation) -> str:
         ("equal error rate", *(percent(rates.eer, rates.eer_interval) for rates in columns)),
         ("OPIS", *(f"{rates.opis:.2e}" for rates in columns)),
     ]
-    (low, high), ratio = recommendation.threshold_interval, recommendation.ratio_interval
+    within, ratio = recommendation.threshold_interval, recommendation.ratio_interval
     lines = [
         recommendation.sentence,
-        f"The threshold is a cosine similarity, {low:.4f} to {high:.4f}; as a distance of unit vectors at most "
-        f"{recommendation.distance:.4f}.",
-        f"Measured by promised false match rate: {recommendation.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f}). It "
-        f"misses {percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the same class.",
+        f"The threshold is a cosine similarity{f', {within.low:.4f} to {within.high:.4f}' if within else ''}; as a "
+        f"distance of unit vectors at most {recommendation.distance:.4f}.",
+        f"Measured by promised false match rate: {recommendation.ratio:.2f}"
+        f"{f' ({ratio.low:.2f} to {ratio.high:.2f})' if ratio else ''}. It misses "
+        f"{percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the same class.",
         "",
         *(f"{name:22}{one:30}{other}".rstrip() for name, one, other in rows),
-        "Intervals contain 95 % of bootstrap samples of the classes.",
+        "Intervals contain 95 % of bootstrap samples of the classes, at least three.",
     ]
     return "\n".join([*lines, *([f"Note: {recommendation.note}."] if recommendation.note else [])])
 

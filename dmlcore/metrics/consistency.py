@@ -117,16 +117,17 @@ def opis(
 class Transfer:
     """Rates on unseen classes at a threshold chosen on seen ones for a promised false match rate.
 
-    Intervals contain 95 % of bootstrap samples: of the seen classes for the threshold, of both sets for the rates.
+    Intervals contain 95 % of bootstrap samples: of the seen classes for the threshold, of both sets for the rates. They
+    are None where one of these sets has fewer than three classes.
     """
 
     threshold: float
-    threshold_interval: Interval  # at most 1, the highest cosine similarity
+    threshold_interval: Interval | None  # at most 1, the highest cosine similarity
     promised: float
     measured: float  # false match rate
-    interval: Interval
+    interval: Interval | None
     fnmr: float
-    fnmr_interval: Interval
+    fnmr_interval: Interval | None
 
     @property
     def ratio(self) -> float:
@@ -134,9 +135,9 @@ class Transfer:
         return self.measured / self.promised
 
     @property
-    def ratio_interval(self) -> Interval:
+    def ratio_interval(self) -> Interval | None:
         """Interval of the ratio."""
-        return Interval(*(end / self.promised for end in self.interval))
+        return self.interval and Interval(*(end / self.promised for end in self.interval))
 
 
 def transfer(seen: Verification, unseen: Verification, fmr: float) -> Transfer:
@@ -167,15 +168,16 @@ def transfer(seen: Verification, unseen: Verification, fmr: float) -> Transfer:
     thresholds = [curve.threshold_at(fmr) for curve in seen.resampled]
     pairs = zip(thresholds, reversed(unseen.resampled), strict=False)
     fmrs, fnmrs = zip(*(curve.rates_at(chosen) for chosen, curve in pairs), strict=True)
+    known = seen.has_intervals and unseen.has_intervals
     measured, fnmr_measured = unseen.rates_at(threshold)
     return Transfer(
         threshold=threshold,
-        threshold_interval=_interval(np.minimum(thresholds, 1)),
+        threshold_interval=_interval(np.minimum(thresholds, 1)) if seen.has_intervals else None,
         promised=fmr,
         measured=measured,
-        interval=_interval(fmrs),
+        interval=_interval(fmrs) if known else None,
         fnmr=fnmr_measured,
-        fnmr_interval=_interval(fnmrs),
+        fnmr_interval=_interval(fnmrs) if known else None,
     )
 
 

@@ -38,6 +38,7 @@ GROUPS = 128  # maximum number of groups of classes that the bootstrap draws; wi
 CELLS = 2**25  # maximum size of the histogram of all groups
 RESOLUTION = 2.0**-24  # similarities that differ by less are ties
 DRAWS = 1000  # bootstrap resamples
+FEWEST = 3  # classes of an interval; of two, all resamples with pairs of different classes are equal
 SEED = 0
 
 
@@ -135,6 +136,11 @@ class Verification(PairCurve):
 
     table: PairTable = field(repr=False)
 
+    @property
+    def has_intervals(self) -> bool:
+        """True if there are enough classes, three, for intervals."""
+        return len(self.table.same) >= FEWEST
+
     @cached_property
     def resampled(self) -> list[PairCurve]:
         """Curves of `DRAWS` bootstrap samples of the classes (of groups of classes, if there are more than 128).
@@ -155,13 +161,15 @@ class Verification(PairCurve):
         pairs = zip(*counts, strict=True)
         return [PairCurve(thresholds, *sides) for sides in pairs if sides[0][-1] and sides[1][-1]]
 
-    def interval(self, score: Callable[[PairCurve], float], level: float = 0.95) -> Interval:
-        """Return the percentile interval of a score over bootstrap samples of the classes.
+    def interval(self, score: Callable[[PairCurve], float], level: float = 0.95) -> Interval | None:
+        """Return the percentile interval of a score over bootstrap samples of the classes; None below three classes.
 
         Args:
             score: Function of a curve, for example `lambda curve: curve.tpr_at(0.01)`.
             level: Share of the samples inside, in 0..1.
         """
+        if not self.has_intervals:
+            return None
         scores = [score(curve) for curve in self.resampled]
         low, high = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], method="nearest")
         return Interval(float(low), float(high))

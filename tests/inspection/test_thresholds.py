@@ -68,6 +68,15 @@ def test_the_promise_is_kept_on_classes_like_the_seen_ones():
     assert found.unseen.fmr_interval.low < 0.01 < found.unseen.fmr_interval.high
 
 
+def test_unknown_intervals_are_left_out_of_the_text_and_of_the_json():
+    found = thresholds.recommend(ClassSides(side("seen", 2, 8, 0.8, 0), side("unseen", 9, 8, 0.8, 1)), 0.1)
+    assert (found.threshold_interval, found.seen.eer_interval, found.unseen.fmr_interval) == (None, None, None)
+    text = thresholds.describe(found)
+    assert f"The threshold is a cosine similarity; as a distance of unit vectors at most {found.distance:.4f}." in text
+    assert f"Measured by promised false match rate: {found.ratio:.2f}. It misses" in text
+    assert thresholds.Recommendation.from_json(found.to_json()) == found
+
+
 def test_rates_that_the_seen_classes_cannot_show_are_refused(pair):
     with pytest.raises(ValueError, match=r"below one of the 2,376 pairs .* choose a higher rate, or more samples"):
         thresholds.recommend(pair, 1e-4)

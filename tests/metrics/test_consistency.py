@@ -45,6 +45,14 @@ def test_a_threshold_for_seen_classes_gives_more_false_matches_on_closer_ones() 
     assert apart.ratio > alike.ratio
 
 
+def test_two_classes_on_either_side_leave_the_intervals_of_the_rates_unknown() -> None:
+    two, many = metrics.verification(*clusters(2, 8)), metrics.verification(*clusters(9, 8))
+    for seen, unseen in ((two, many), (many, two)):
+        found = metrics.transfer(seen, unseen, 0.1)
+        assert (found.interval, found.fnmr_interval, found.ratio_interval) == (None, None, None)
+        assert (found.threshold_interval is None) == (seen is two)
+
+
 def test_rates_that_cannot_be_had_are_refused() -> None:
     seen = metrics.verification(*clusters(4, 4))
     with pytest.raises(ValueError, match="more samples"):

@@ -85,6 +85,11 @@ def test_the_interval_covers_the_rate_of_the_population() -> None:
     assert 12 <= sum(inside) <= 19
 
 
+def test_two_classes_give_no_interval() -> None:
+    assert metrics.verification(*clusters(2, 6)).interval(lambda curve: curve.eer) is None
+    assert metrics.verification(*clusters(3, 6)).interval(lambda curve: curve.eer) is not None
+
+
 @pytest.mark.parametrize(
     ("labels", "embeddings", "says"),
     [

@@ -14,6 +14,8 @@ from dmlcore.storage.runs import RunStore
 if TYPE_CHECKING:
     from dmlcore.experiments.studies.results import Measured
     from dmlcore.inspection.class_sides import ClassSides
+    from dmlcore.metrics.consistency import Transfer
+    from dmlcore.metrics.verification import Interval
 
 EER, OPIS, FNMR = "eer", "opis", "fnmr"  # of the test classes; the last at the threshold of the validation classes
 MEASURED, OF_TRAINING = "fmr", "fmr.train"  # rates on test classes, by the classes on which the threshold is chosen
@@ -51,7 +53,7 @@ def add(
         run = store.open(measured.run)
         sides, trained = class_sides.sides(run), class_sides.sides(run, seen="train").seen
         of_training = metrics.transfer(trained.pairs, sides.unseen.pairs, fmr)
-        own = _scores(sides, fmr) | {OF_TRAINING: of_training.measured, TRAINING_LOW: of_training.interval.low}
+        own = _scores(sides, fmr) | {OF_TRAINING: of_training.measured, TRAINING_LOW: _ends(of_training).low}
         network = f"{run.spec.data} {run.spec.model} {run.spec.pooling} {run.spec.seed}"
         if network not in known:
             known[network] = {
@@ -77,6 +79,13 @@ def _scores(pair: ClassSides, fmr: float) -> dict[str, float]:
         OPIS: pair.unseen.opis.score,
         FNMR: moved.fnmr,
         MEASURED: moved.measured,
-        LOW: moved.interval.low,
-        HIGH: moved.interval.high,
+        LOW: _ends(moved).low,
+        HIGH: _ends(moved).high,
     }
+
+
+def _ends(moved: Transfer) -> Interval:
+    """Return the interval of the false match rate: 0 to 1 if it is unknown."""
+    from dmlcore.metrics.verification import Interval
+
+    return moved.interval or Interval(0, 1)

@@ -153,19 +153,19 @@ def baselines(folder: Path, source: Path) -> dict[str, list[Recommendation]]:
 
 
 def row(chosen: Recommendation) -> dict[str, Any]:
-    """Return a recommendation as JSON data for the page; intervals are lists of both ends."""
+    """Return a recommendation as JSON data for the page; intervals are lists of both ends, or null if unknown."""
     return {
         "promised": chosen.promised,
         "threshold": chosen.threshold,
-        "within": list(chosen.threshold_interval),
+        "within": chosen.threshold_interval,
         "ratio": chosen.ratio,
-        "ratio_within": list(chosen.ratio_interval),
+        "ratio_within": chosen.ratio_interval,
         "fmr": chosen.unseen.fmr,
-        "fmr_within": list(chosen.unseen.fmr_interval),
+        "fmr_within": chosen.unseen.fmr_interval,
         "fnmr": chosen.unseen.fnmr,
-        "fnmr_within": list(chosen.unseen.fnmr_interval),
+        "fnmr_within": chosen.unseen.fnmr_interval,
         "eer": chosen.unseen.eer,
-        "eer_within": list(chosen.unseen.eer_interval),
+        "eer_within": chosen.unseen.eer_interval,
     }
 
 
@@ -231,7 +231,7 @@ def _curves(pairs: RunPairs) -> bytes:
             "same": int(same.counts.sum()),
             "different": int(different.counts.sum()),
             "eer": side.pairs.eer,
-            "eer_within": list(side.pairs.interval(lambda curve: curve.eer)),
+            "eer_within": side.pairs.interval(lambda curve: curve.eer),
             "opis": side.opis.score,
             "class_names": _names(pairs.run, shown),
             "class_labels": shown.tolist() if pairs.run.is_embedding_set or name == "unseen" else [],
@@ -247,7 +247,9 @@ def _curves(pairs: RunPairs) -> bytes:
 
 
 def _intervals(pairs: Verification, at: Floats) -> Floats:
-    """Return 95 % intervals (4, T) at thresholds (T,): low and high FMR, low and high FNMR."""
+    """Return 95 % intervals (4, T) at thresholds (T,): low and high FMR, low and high FNMR; NaN if unknown."""
+    if not pairs.has_intervals:
+        return np.full((4, len(at)), np.nan)
     drawn = pairs.resampled
     places = np.searchsorted(-drawn[0].thresholds, -at, side="right") - 1  # as PairCurve.rates_at
     fmr, tpr = (np.stack([getattr(curve, rate)[places] for curve in drawn]) for rate in ("fmr", "tpr"))

@@ -55,9 +55,9 @@ export function Baselines({ state }: PartProps) {
 function Cells({ found }: { found?: Recommended }) {
   if (!found) return <td colSpan={5}>cannot promise this rate</td>;
   const cells = [
-    [similarity(found.threshold), found.within.map(similarity).join(" to ")],
+    [similarity(found.threshold), interval(found.within, similarity)],
     [percent(found.fmr), interval(found.fmr_within)],
-    [ratio(found.ratio), found.ratio_within.map(ratio).join(" to ")],
+    [ratio(found.ratio), interval(found.ratio_within, ratio)],
     [percent(found.fnmr), interval(found.fnmr_within)],
     [percent(found.eer), interval(found.eer_within)],
   ];

@@ -1,5 +1,5 @@
 // Numbers of the Thresholds page at each position of the threshold.
-import type { Curves, Ends, Kind, Rate, Side } from "./types.ts";
+import type { Curves, Interval, Kind, Rate, Side } from "./types.ts";
 
 const STEPS_PER_BAR = 4;
 
@@ -26,12 +26,13 @@ export function rateAt(curves: Curves, side: Side, rate: Rate, k: number) {
     count = rate === "fmr" ? accepted : of - accepted,
     within = curves[`${side}_within`],
     width = curves.thresholds.length,
-    row = rate === "fmr" ? 0 : 2;
+    row = rate === "fmr" ? 0 : 2,
+    [low, high] = [within[row * width + k], within[(row + 1) * width + k]];
   return {
     value: count / of,
     count,
     of,
-    within: [within[row * width + k], within[(row + 1) * width + k]] as Ends,
+    within: (Number.isNaN(low) ? null : [low, high]) as Interval,
   };
 }
 

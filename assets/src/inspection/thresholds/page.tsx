@@ -1,6 +1,6 @@
 // Elements of the Thresholds page.
 import type { ComponentChildren } from "preact";
-import type { Ends, Look, Rate, Side, SideFacts } from "./types.ts";
+import type { Interval, Look, Rate, Side, SideFacts } from "./types.ts";
 import type { ThresholdState } from "./state.ts";
 import { useComputed } from "@preact/signals";
 import { Key, Pills } from "../../kit/panel/panel.tsx";
@@ -9,10 +9,9 @@ import { Classes } from "./classes.tsx";
 import { Distributions } from "./distributions.tsx";
 import { PairGroups } from "./pair_groups.tsx";
 import { rateAt } from "./curves.ts";
-import { RATES, interval, percent, ratio, similarity } from "./words.ts";
+import { RATES, interval, percent, ratio, similarity, inBrackets } from "./words.ts";
 
 const FEW = 10; // seen classes below which intervals are too narrow
-const LEAST = 3; // classes; of two, every sample with pairs of different classes is the same
 
 export interface PartProps {
   state: ThresholdState;
@@ -107,8 +106,8 @@ function Advice({ state }: PartProps) {
         {found ? (
           <>
             Recommended threshold for {100 * found.promised} % false matches:{" "}
-            <b>{similarity(found.threshold)}</b>. Expect <b>{percent(found.fmr)}</b> (
-            {interval(found.fmr_within)}) on unseen classes.
+            <b>{similarity(found.threshold)}</b>. Expect <b>{percent(found.fmr)}</b>
+            {inBrackets(found.fmr_within)} on unseen classes.
           </>
         ) : (
           "The seen classes have too few pairs to promise a false match rate. Add validation classes or samples."
@@ -116,14 +115,14 @@ function Advice({ state }: PartProps) {
       </p>
       <p class="caption">
         {found &&
-          `That is ${ratio(found.ratio)} times the promise (${found.ratio_within.map(ratio).join(" to ")}). ` +
-            `It misses ${percent(found.fnmr)} (${interval(found.fnmr_within)}) of the pairs of the same class. ` +
-            (classes < LEAST
-              ? `With only ${classes} seen classes, the uncertainty of the threshold is unknown.`
-              : `Interval of the threshold: ${found.within.map(similarity).join(" to ")}.` +
+          `That is ${ratio(found.ratio)} times the promise${inBrackets(found.ratio_within, ratio)}. ` +
+            `It misses ${percent(found.fnmr)}${inBrackets(found.fnmr_within)} of the pairs of the same class. ` +
+            (found.within
+              ? `Interval of the threshold: ${interval(found.within, similarity)}.` +
                 (classes < FEW
                   ? ` With only ${classes} seen classes, expect wider intervals than these.`
-                  : ""))}
+                  : "")
+              : `With only ${classes} seen classes, the uncertainty of the threshold is unknown.`)}
       </p>
     </section>
   );
@@ -205,8 +204,8 @@ function Rates({ state }: PartProps) {
 }
 
 // Return the interval of a rate of a side as text.
-const within = ({ classes }: SideFacts, ends: Ends) =>
-  classes < LEAST ? `unknown: ${classes} classes` : interval(ends);
+const within = ({ classes }: SideFacts, ends: Interval) =>
+  ends ? interval(ends) : `unknown: ${classes} classes`;
 
 function RateCell({ state, side, rate }: PartProps & { side: Side; rate: Rate }) {
   const found = useComputed(() => rateAt(state.curves, side, rate, state.k.value)),

@@ -5,6 +5,7 @@ export type Side = "unseen" | "seen";
 export type Rate = "fmr" | "fnmr";
 export type Kind = "same" | "different";
 export type Ends = [low: number, high: number];
+export type Interval = Ends | null; // null: unknown, of fewer than three classes
 export interface Look {
   t: number; // threshold; 2: the recommended one
   fmr: string;
@@ -28,15 +29,15 @@ export interface Baseline {
 export interface Recommended {
   promised: number;
   threshold: number;
-  within: Ends;
+  within: Interval;
   ratio: number;
-  ratio_within: Ends;
+  ratio_within: Interval;
   fmr: number; // on unseen classes, like the values below
-  fmr_within: Ends;
+  fmr_within: Interval;
   fnmr: number;
-  fnmr_within: Ends;
+  fnmr_within: Interval;
   eer: number;
-  eer_within: Ends;
+  eer_within: Interval;
 }
 export interface SideFacts {
   name: string;
@@ -45,7 +46,7 @@ export interface SideFacts {
   same: number; // pairs
   different: number;
   eer: number;
-  eer_within: Ends;
+  eer_within: Interval;
   opis: number;
   class_names: string[]; // of the classes with curves
   class_labels: number[]; // the same classes; empty if Explore does not show them

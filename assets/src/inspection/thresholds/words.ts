@@ -1,5 +1,5 @@
 // Numbers of the Thresholds page as text.
-import type { Ends, Rate } from "./types.ts";
+import type { Interval, Rate } from "./types.ts";
 
 export const RATES: Record<Rate, string> = { fmr: "False matches", fnmr: "Missed matches" };
 
@@ -12,9 +12,12 @@ export const percent = (value: number) => {
       ? "< 0.01 %"
       : `${share >= 10 ? share.toFixed(0) : share.toPrecision(2)} %`;
 };
-// Return the ends of an interval of shares.
-export const interval = ([low, high]: Ends) =>
-  `${percent(low).replace(" %", "")} to ${percent(high)}`;
+// Return the ends of an interval.
+export const interval = (ends: Interval, text = percent) =>
+  ends ? `${text(ends[0]).replace(" %", "")} to ${text(ends[1])}` : "unknown";
+// Return an interval in brackets, after a space; nothing if it is unknown.
+export const inBrackets = (ends: Interval, text = percent) =>
+  ends ? ` (${interval(ends, text)})` : "";
 // Return a cosine similarity with three decimals.
 export const similarity = (t: number) => t.toFixed(3).replace("-", "−");
 // Return a quotient with two digits.

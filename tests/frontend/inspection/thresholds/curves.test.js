@@ -42,6 +42,8 @@ test("rates count accepted pairs of different classes and rejected pairs of the 
     of: 10,
     within: [13, 18],
   });
+  const unknown = { ...curves, unseen_within: new Float32Array(20).fill(NaN) };
+  assert.equal(rateAt(unknown, "unseen", "fmr", 2).within, null);
 });
 
 test("both rates are closest at the threshold of equal errors", () => {

@@ -14,14 +14,14 @@ from dmlcore.inspection.neighbours import read
 from dmlcore.storage.runs import RunStore
 from pages.inspection.thresholds import service
 from pages.shared.server.wire import unpack
-from tests.inspection.threshold_runs import OPEN, QUICK
+from tests.inspection.threshold_runs import OPEN, QUICK, THREE
 from tests.once import once
 from tests.pages.conftest import make_run
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    root = once(tmp_path_factory, "run for thresholds", lambda folder: make_run(folder, *OPEN, *QUICK))
+    root = once(tmp_path_factory, "run for thresholds", lambda folder: make_run(folder, *OPEN, *QUICK, THREE))
     (run,) = RunStore(root).list()
     return service.measure(run, run.embeddings())
 
@@ -63,6 +63,11 @@ def test_curves_are_those_of_verification(client, found):
         seen = arrays["seen_different"][k] / told["sides"]["seen"]["different"]
         assert seen <= promised
         assert row["fmr"] == pytest.approx(arrays["unseen_different"][k] / told["sides"]["unseen"]["different"])
+
+
+def test_unknown_intervals_are_nan():
+    two = metrics.verification([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]], [0, 0, 1])
+    assert np.isnan(service._intervals(two, np.array([0.5, 0.7]))).all()
 
 
 def test_class_rates_are_those_of_dmlcore(client, found):
