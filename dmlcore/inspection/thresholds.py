@@ -220,7 +220,7 @@ def describe(recommendation: Recommendation) -> str:
         f"{percent(unseen.fnmr, unseen.fnmr_interval)} of the pairs of the same class.",
         "",
         *(f"{name:22}{one:30}{other}".rstrip() for name, one, other in rows),
-        "Intervals contain 95 % of bootstrap samples of the classes, at least three.",
+        "Intervals contain 95 % of bootstrap samples of the classes; fewer than three classes give none.",
     ]
     return "\n".join([*lines, *([f"Note: {recommendation.note}."] if recommendation.note else [])])
 
