@@ -15,7 +15,7 @@ run: $(VENV)/.run
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.dev browsers node_modules/.package-lock.json
 	$(PYTEST) -n 3 --ignore=tests/browser
-	$(PYTEST) -n 2 tests/browser
+	$(PYTEST) -n 2 --rerun-show-tracebacks tests/browser
 
 # What needs no browser, kills nothing and starts no cluster; of the pages their services, states and exports.
 quick: $(VENV)/.dev
