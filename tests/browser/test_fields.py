@@ -337,3 +337,30 @@ def test_the_view_zooms_by_wheel_keys_buttons_and_two_fingers_and_is_dragged(pag
     page.mouse.up()
     becomes(lambda: place("anchor"), pytest.approx((left + 60, top - 30), abs=1.5))
     page.wait_for_url(re.compile(r"[?&]view="))
+
+
+def test_a_late_message_of_streamlit_does_not_undo_a_choice(visitor, server):
+    page, held, holding = visitor(), [], False
+
+    def between(client) -> None:
+        upstream = client.connect_to_server()
+        client.on_message(upstream.send)
+        upstream.on_message(lambda message: held.append((client, message)) if holding else client.send(message))
+
+    page.route_web_socket(lambda url: "_stcore/stream" in url, between)
+    page.goto(f"{server.url}/fields")
+    page.wait_for_selector("canvas.plane[data-seq]")
+    loss = page.get_by_label("loss", exact=True)
+    loss.select_option("facenet")
+    page.wait_for_url("**/fields?loss=facenet")
+    loss.evaluate("menu => menu.blur()")
+    holding = True
+    page.keyboard.press("r")  # Streamlit runs the page again, with this address
+    becomes(lambda: page.wait_for_timeout(100) or any(b"loss=facenet" in message for _, message in held), True)
+    loss.select_option("ratio")
+    page.wait_for_url("**/fields?loss=ratio")
+    holding = False
+    for client, message in held:
+        client.send(message)
+    page.wait_for_timeout(1000)  # nothing is to happen
+    expect(loss).to_have_value("ratio")

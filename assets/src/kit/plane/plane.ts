@@ -57,6 +57,7 @@ export class Fields {
   rasters: ReturnType<typeof rasterise> | undefined;
   hovered: Hover | null = null;
   forceScale = 0; // px per unit, of the forces along edges
+  private written: string | undefined; // address as this page wrote it last
   private dropCarry: (() => void) | undefined;
 
   /** `variant` is called with the new page and returns what it changes. */
@@ -186,6 +187,7 @@ export class Fields {
     if (bare) return;
     this.query = new URLSearchParams(query).toString();
     writeAddress(this.query, kept);
+    this.written = location.search;
     onLink?.call(this.variant, this.query);
   }
 
@@ -196,7 +198,9 @@ export class Fields {
     await this.ready;
     const data = this.variant.accept?.(sent) ?? sent;
     this.onTheme();
-    if (data.query !== this.data.query && data.query !== this.query) {
+    // If the address is still the one written here, the data are of an earlier one.
+    const late = location.search === this.written;
+    if (!late && data.query !== this.data.query && data.query !== this.query) {
       this.scene = structuredClone(data.scene);
       this.query = data.query;
       this.hidden = new Set(data.hide);
