@@ -14,13 +14,12 @@ from dmlcore.storage.runs import RunStore
 if TYPE_CHECKING:
     from dmlcore.experiments.studies.results import Measured
     from dmlcore.inspection.class_sides import ClassSides
-    from dmlcore.metrics.consistency import Transfer
-    from dmlcore.metrics.verification import Interval
 
 EER, OPIS, FNMR = "eer", "opis", "fnmr"  # of the test classes; the last at the threshold of the validation classes
 MEASURED, OF_TRAINING = "fmr", "fmr.train"  # rates on test classes, by the classes on which the threshold is chosen
 LOW, HIGH = "fmr.low", "fmr.high"  # ends of the 95 % interval of MEASURED over bootstrap samples of the classes
 TRAINING_LOW = "fmr.train.low"  # lower end of that of OF_TRAINING
+UNKNOWN = (0.0, 1.0)  # interval of a rate of fewer than three classes
 
 
 def add(
@@ -53,7 +52,10 @@ def add(
         run = store.open(measured.run)
         sides, trained = class_sides.sides(run), class_sides.sides(run, seen="train").seen
         of_training = metrics.transfer(trained.pairs, sides.unseen.pairs, fmr)
-        own = _scores(sides, fmr) | {OF_TRAINING: of_training.measured, TRAINING_LOW: _ends(of_training).low}
+        own = _scores(sides, fmr) | {
+            OF_TRAINING: of_training.measured,
+            TRAINING_LOW: (of_training.interval or UNKNOWN)[0],
+        }
         network = f"{run.spec.data} {run.spec.model} {run.spec.pooling} {run.spec.seed}"
         if network not in known:
             known[network] = {
@@ -74,18 +76,12 @@ def _scores(pair: ClassSides, fmr: float) -> dict[str, float]:
     from dmlcore import metrics
 
     moved = metrics.transfer(pair.seen.pairs, pair.unseen.pairs, fmr)
+    low, high = moved.interval or UNKNOWN
     return {
         EER: pair.unseen.pairs.eer,
         OPIS: pair.unseen.opis.score,
         FNMR: moved.fnmr,
         MEASURED: moved.measured,
-        LOW: _ends(moved).low,
-        HIGH: _ends(moved).high,
+        LOW: low,
+        HIGH: high,
     }
-
-
-def _ends(moved: Transfer) -> Interval:
-    """Return the interval of the false match rate: 0 to 1 if it is unknown."""
-    from dmlcore.metrics.verification import Interval
-
-    return moved.interval or Interval(0, 1)

@@ -9,7 +9,7 @@ import { Classes } from "./classes.tsx";
 import { Distributions } from "./distributions.tsx";
 import { PairGroups } from "./pair_groups.tsx";
 import { rateAt } from "./curves.ts";
-import { RATES, interval, percent, ratio, similarity, inBrackets } from "./words.ts";
+import { RATES, inParentheses, interval, percent, ratio, similarity } from "./words.ts";
 
 const FEW = 10; // seen classes below which intervals are too narrow
 
@@ -107,7 +107,7 @@ function Advice({ state }: PartProps) {
           <>
             Recommended threshold for {100 * found.promised} % false matches:{" "}
             <b>{similarity(found.threshold)}</b>. Expect <b>{percent(found.fmr)}</b>
-            {inBrackets(found.fmr_within)} on unseen classes.
+            {inParentheses(found.fmr_within)} on unseen classes.
           </>
         ) : (
           "The seen classes have too few pairs to promise a false match rate. Add validation classes or samples."
@@ -115,8 +115,8 @@ function Advice({ state }: PartProps) {
       </p>
       <p class="caption">
         {found &&
-          `That is ${ratio(found.ratio)} times the promise${inBrackets(found.ratio_within, ratio)}. ` +
-            `It misses ${percent(found.fnmr)}${inBrackets(found.fnmr_within)} of the pairs of the same class. ` +
+          `That is ${ratio(found.ratio)} times the promise${inParentheses(found.ratio_within, ratio)}. ` +
+            `It misses ${percent(found.fnmr)}${inParentheses(found.fnmr_within)} of the pairs of the same class. ` +
             (found.within
               ? `Interval of the threshold: ${interval(found.within, similarity)}.` +
                 (classes < FEW

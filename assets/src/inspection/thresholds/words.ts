@@ -15,8 +15,8 @@ export const percent = (value: number) => {
 // Return the ends of an interval.
 export const interval = (ends: Interval, text = percent) =>
   ends ? `${text(ends[0]).replace(" %", "")} to ${text(ends[1])}` : "unknown";
-// Return an interval in brackets, after a space; nothing if it is unknown.
-export const inBrackets = (ends: Interval, text = percent) =>
+// Return an interval in parentheses, after a space; nothing if it is unknown.
+export const inParentheses = (ends: Interval, text = percent) =>
   ends ? ` (${interval(ends, text)})` : "";
 // Return a cosine similarity with three decimals.
 export const similarity = (t: number) => t.toFixed(3).replace("-", "−");
